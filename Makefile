@@ -1,0 +1,39 @@
+# `make demo` and `make test` do all the set-up that they need; `make help` lists the rest.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+export PYTHONHASHSEED = 0
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check quick format clean
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+demo: $(READY)  ## the main job on the bundled model and images
+	$(BIN)/synaptune demo
+
+check: $(READY)  ## format, lint, types: seconds
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+quick: $(READY)  ## unit and conformance tests on tiny models: under a minute
+	$(BIN)/pytest -q -x -n 2 -m "not slow and not data" tests/unit tests/conformance
+
+test: check  ## everything: lint, types, doctests, README, all tests
+	$(BIN)/pytest -q -n 2
+
+format: $(READY)  ## rewrite the code in the project's format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:  ## remove what the targets above made
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
