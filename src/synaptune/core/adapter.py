@@ -1,0 +1,372 @@
+"""The adapter: the module that users hold. It predicts, lets the method adapt, guards, records, and undoes.
+
+It alone changes the model. Attaching records exactly what a method may change; a step is a transaction; leaving
+gives the model back bit for bit, whatever happened in between.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import torch
+from torch import Tensor, nn
+
+from synaptune.core import freeze as freezing
+from synaptune.core import state_file
+from synaptune.core.fingerprint import fingerprint
+from synaptune.core.guard import KEEP, Action, Guard, Verdict
+from synaptune.core.history import BatchRecord
+from synaptune.core.hooks import PassCounter, attach, is_adapted, remove_hooks
+from synaptune.core.method import AdaptOptions, Method, MethodInfo, Step
+from synaptune.core.normalisation import DriftMeter
+from synaptune.core.snapshot import Backup, Snapshot, named_tensors
+from synaptune.core.structure import Anatomy, Layout, find_anatomy
+from synaptune.errors import InputError, SynaptuneError
+from synaptune.functional.entropy import softmax_entropy
+
+__all__ = ["Adapter", "SmallBatchWarning"]
+
+
+class SmallBatchWarning(UserWarning):
+    """A batch too small for its own statistics to say much."""
+
+
+class Adapter(nn.Module):
+    """A classifier that adapts while it predicts. Made by `synaptune.adapt`.
+
+    Args:
+        model: the classifier; adapted in place, and given back by `detach`.
+        info: the registered method.
+        options: its options.
+        layout: names of parts, where the structure finder should not look for itself.
+        guards: judges of every step.
+        on_bad_input: what to do about images with NaN or infinity: `"raise"` refuses the batch before anything
+            has changed; `"skip"` adapts on the others and returns NaN logits for these.
+        history_limit: how many batches `history` keeps.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        info: MethodInfo,
+        options: AdaptOptions,
+        *,
+        layout: Layout | None = None,
+        guards: Sequence[Guard] = (),
+        on_bad_input: Literal["raise", "skip"] = "raise",
+        history_limit: int = 10_000,
+    ):
+        super().__init__()
+        _refuse_unusable(model)
+        self.model = model
+        self.info = info
+        self.options = options
+        self.anatomy: Anatomy = find_anatomy(model, layout)
+        self.guards = tuple(guards)
+        self.on_bad_input = on_bad_input
+        self.history: deque[BatchRecord] = deque(maxlen=history_limit)
+        self.steps = 0
+        self._attached = False
+        self._warned_small_batch = False
+        self._last_images: Tensor | None = None
+        self._classes: int | None = None
+        self._source_fingerprint: str | None = None
+        self.method: Method[AdaptOptions] = info.method(options)
+        touches = self.method.touches(model, self.anatomy)
+        self._snapshot = Snapshot(model, touches)
+        self._attach()
+
+    # --- predicting and adapting -------------------------------------------------------------------------------
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Predict a batch and adapt on it; works inside callers' `no_grad` and `inference_mode`."""
+        self._require_attached()
+        self._refuse_bad_batch(images)
+        finite = torch.isfinite(images).flatten(1).all(dim=1)
+        if bool(finite.all()):
+            return self._step(images)
+        bad = (~finite).nonzero().flatten().tolist()
+        message = f"{len(bad)} of {len(images)} images hold NaN or infinity (positions {_shorten(bad)})"
+        if self.on_bad_input == "raise" or len(bad) == len(images):
+            raise InputError(
+                f"{message}; nothing was adapted. Repair or drop them, or pass on_bad_input='skip' to synaptune.adapt"
+            )
+        logits = self._step(images[finite], events=[f"skipped: {message}"])
+        full = logits.new_full((len(images), *logits.shape[1:]), float("nan"))
+        full[finite] = logits
+        return full
+
+    def predict(self, images: Tensor) -> Tensor:
+        """Predict with the current state, adapting nothing."""
+        self._require_attached()
+        self._refuse_bad_batch(images)
+        self._arm()
+        with torch.no_grad():
+            return self._logits(self.method.predict(self.model, images))
+
+    def _step(self, images: Tensor, events: Sequence[str] = ()) -> Tensor:
+        start = time.perf_counter()
+        forwards, backwards = self._counter.images, self.method.backwards
+        with torch.inference_mode(False), torch.enable_grad():
+            # Tensors made under inference_mode cannot be saved for a backward pass; a clone made here can.
+            images = images.clone() if images.is_inference() else images.detach()
+            self._arm()
+            if self._drift_meter is not None:
+                self._drift_meter.measuring = True
+            backup = Backup(named_tensors(self.model, self._snapshot.names), self.method.state())
+            try:
+                step = self.method.step(self.model, images)
+                step.logits = self._logits(step.logits.detach())
+                logits, distance = step.logits, self._snapshot.distance(self.model)
+                verdict = self._judge(step, distance)
+                if verdict.action is Action.KEEP and self.options.predict == "after":
+                    logits = self.predict(images) if step.after is None else step.after
+            except BaseException as error:
+                backup.put_back(self.model, self.method.load_state)
+                if isinstance(error, RuntimeError):
+                    error.add_note(self._explain_shapes(images))
+                raise
+            self.steps += 1
+            self._last_images = images
+            notes = [*events, *step.events, *self._small_batch_events(images)]
+            if verdict.action is not Action.KEEP:
+                notes.append(f"{verdict.action.name.lower()}: {verdict.reason}")
+                backup.put_back(self.model, self.method.load_state)
+                distance = self._snapshot.distance(self.model)
+            record = BatchRecord(
+                step=self.steps,
+                images=len(images),
+                entropy=float(softmax_entropy(logits).mean()),
+                drift=self._drift_meter.drift if self._drift_meter is not None else None,
+                weight_distance=distance,
+                seconds=time.perf_counter() - start,
+                forwards=self._counter.images - forwards + step.extra_forwards,
+                backwards=self.method.backwards - backwards,
+                events=tuple(notes),
+            )
+            if verdict.action is Action.RESET:
+                self.reset()
+            self.history.append(record)
+        return logits
+
+    def _judge(self, step: Step, distance: float) -> Verdict:
+        return max((guard.judge(step, distance) for guard in self.guards), key=lambda v: v.action, default=KEEP)
+
+    def _logits(self, output: Tensor) -> Tensor:
+        if not isinstance(output, Tensor) or output.dim() < 2:
+            found = f"shape {tuple(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
+            raise InputError(
+                f"{type(self.model).__name__} must return logits, one row per image; it returned {found}. "
+                "Wrap it in a module that returns the logits alone"
+            )
+        return output
+
+    # --- undo --------------------------------------------------------------------------------------------------
+
+    def reset(self) -> None:
+        """Go back to the source state: weights, statistics, optimiser, counters. `history` is kept."""
+        self._require_attached()
+        self._undo()
+        self.method = self.info.method(self.options)
+        # The declaration is the same as before; a method may derive things from making it.
+        self.method.touches(self.model, self.anatomy)
+        self.steps = 0
+        self._last_images = None
+        self._attach()
+
+    def detach(self) -> nn.Module:
+        """Undo everything and return the model that came in; calling it twice is harmless."""
+        if self._attached:
+            self._undo()
+            self._attached = False
+        return self.model
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.detach()
+
+    def _attach(self) -> None:
+        """Prepare the model for the method; a failure on the way leaves the model as it was."""
+        try:
+            for module in self.model.modules():
+                module.training = False
+            for parameter in self.model.parameters():
+                parameter.requires_grad_(False)
+                parameter.grad = None
+            self._counter = PassCounter()
+            attach(self.model, self._counter)
+            self._drift_meter = self._attach_drift_meter()
+            with torch.inference_mode(False):
+                self.method.prepare(self.model, self.anatomy)
+        except BaseException:
+            self._undo()
+            raise
+        self._modes = {
+            name: (module.training, vars(module).get("track_running_stats"))
+            for name, module in self.model.named_modules()
+        }
+        self._attached = True
+
+    def _attach_drift_meter(self) -> DriftMeter | None:
+        for name in self.anatomy.batch_norms[:1]:
+            layer = self.model.get_submodule(name)
+            if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.running_mean is not None:
+                meter = DriftMeter(layer)
+                attach(layer, meter)
+                return meter
+        return None
+
+    def _undo(self) -> None:
+        with torch.inference_mode(False):
+            remove_hooks(self.model)
+            self._snapshot.restore_tensors(self.model)
+            self._snapshot.restore_flags(self.model)
+
+    def _arm(self) -> None:
+        """Set modes as the method prepared them: callers like to say `.eval()` or `.train()` in between."""
+        for name, module in self.model.named_modules():
+            training, tracking = self._modes[name]
+            module.training = training
+            if tracking is not None:
+                module.track_running_stats = tracking
+
+    # --- saving, loading, shipping -----------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write what changed, the method's state and the model's fingerprint, as safetensors."""
+        self._require_attached()
+        live = named_tensors(self.model, self._snapshot.names)
+        state_file.write(
+            Path(path),
+            changed={name: tensor for name, tensor in live.items() if not _same(tensor, self._snapshot.tensors[name])},
+            state=self.method.state(),
+            about=state_file.About(self.info.name, self.options.as_dict(), self.fingerprint, self.steps),
+        )
+
+    def load(self, path: str | Path) -> None:
+        """Take over a saved state; refuses the state of another model, method or option set."""
+        self._require_attached()
+        changed, state = state_file.read(
+            Path(path), expected=state_file.About(self.info.name, self.options.as_dict(), self.fingerprint, 0)
+        )
+        unknown = sorted(set(changed) - set(self._snapshot.names))
+        if unknown:
+            raise state_file.damaged(path, f"it holds tensors that {self.info.name} does not touch: {unknown}")
+        with torch.inference_mode(False), torch.no_grad():
+            for name, tensor in named_tensors(self.model, self._snapshot.names).items():
+                tensor.copy_(changed.get(name, self._snapshot.tensors[name]))
+            self.method.load_state(state)
+        self.steps = state_file.steps(path)
+
+    def freeze(self, images: Tensor | None = None) -> nn.Module:
+        """Return a plain eval module with the adapted state baked in; the adapter goes on unharmed.
+
+        Where normalisation layers use the statistics of the batch, a plain module needs fixed ones: those of
+        `images`, or else of the last batch. On these images the plain module gives what `predict` gives.
+
+        Args:
+            images: a representative batch to take the statistics from.
+        """
+        self._require_attached()
+        self._arm()
+        return freezing.freeze(self.model, self.anatomy, self._last_images if images is None else images)
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of the source model: names, shapes, types and values of its tensors."""
+        if self._source_fingerprint is None:
+            persistent = self.model.state_dict(keep_vars=True)
+            self._source_fingerprint = fingerprint(
+                {name: self._snapshot.tensors.get(name, tensor) for name, tensor in persistent.items()}
+            )
+        return self._source_fingerprint
+
+    # --- being a module ----------------------------------------------------------------------------------------
+
+    def train(self, mode: bool = True) -> Self:
+        """Change nothing: the method decides about the model's modes, in training and evaluation alike."""
+        return self
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        probe = torch.zeros(1, dtype=torch.float32)
+        if fn(probe).dtype != probe.dtype:
+            raise SynaptuneError("change the model's dtype before synaptune.adapt: undo is exact only in one dtype")
+        state = {name: tensor.detach().clone() for name, tensor in self.method.state().items()}
+        super()._apply(fn, recurse)
+        if state:
+            self.method.load_state(state)
+        return self
+
+    def extra_repr(self) -> str:
+        return f"method={self.info.name}, steps={self.steps}, attached={self._attached}"
+
+    # --- refusing ----------------------------------------------------------------------------------------------
+
+    def _require_attached(self) -> None:
+        if not self._attached:
+            raise SynaptuneError("this adapter was detached; call synaptune.adapt(model, ...) for a new one")
+
+    def _refuse_bad_batch(self, images: Tensor) -> None:
+        if not isinstance(images, Tensor):
+            raise InputError(f"images must be a torch.Tensor, not {type(images).__name__}")
+        if not images.is_floating_point():
+            raise InputError(f"images must be floating point, not {images.dtype}; try images.float() / 255")
+        if images.dim() < 2 or images.shape[0] == 0:
+            raise InputError(f"a batch needs at least one image: its shape is {tuple(images.shape)}")
+
+    def _explain_shapes(self, images: Tensor) -> str:
+        expected = ""
+        if self.anatomy.first_conv is not None:
+            channels = getattr(self.model.get_submodule(self.anatomy.first_conv), "in_channels", None)
+            expected = f"; its first convolution {self.anatomy.first_conv!r} takes {channels} channels"
+        return (
+            f"synaptune: {type(self.model).__name__} failed on a batch of shape {tuple(images.shape)}, "
+            f"{images.dtype}, {images.device}{expected}. The adapted state is as before this batch."
+        )
+
+    def _small_batch_events(self, images: Tensor) -> list[str]:
+        if len(images) > 1 or not any(self._modes[name][0] for name in self.anatomy.batch_norms):
+            return []
+        if not self._warned_small_batch:
+            self._warned_small_batch = True
+            warnings.warn(
+                f"{self.info.name} normalises by the statistics of the batch, and this batch is a single image; "
+                "collect several images per call, or use running statistics "
+                "(norm: statistics='running', nhl: norm_stats='running')",
+                SmallBatchWarning,
+                stacklevel=5,
+            )
+        return ["statistics of a single image"]
+
+
+def _refuse_unusable(model: nn.Module) -> None:
+    if not isinstance(model, nn.Module):
+        raise SynaptuneError(f"model must be a torch.nn.Module, not {type(model).__name__}")
+    if isinstance(model, Adapter) or is_adapted(model):
+        raise SynaptuneError("this model is being adapted already; call detach() on its adapter first")
+    if any(parameter.is_inference() for parameter in model.parameters()):
+        raise SynaptuneError("the model was built under torch.inference_mode; build it outside")
+    lazy = [name for name, parameter in model.named_parameters() if nn.parameter.is_lazy(parameter)]
+    if lazy:
+        raise SynaptuneError(f"the model has parameters without a shape yet ({lazy[0]}, ...); run one batch first")
+
+
+def _same(left: Tensor, right: Tensor) -> bool:
+    """Compare bit patterns, so that NaN equals itself and 0.0 differs from -0.0."""
+    first, second = (tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8) for tensor in (left, right))
+    return first.equal(second)
+
+
+def _shorten(values: Sequence[Any], most: int = 8) -> str:
+    shown = ", ".join(map(str, values[:most]))
+    return f"{shown}, ..." if len(values) > most else shown

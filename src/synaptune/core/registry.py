@@ -1,0 +1,110 @@
+"""The registry of methods: explicit, checked at registration, and the one source of every list of methods."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Any, TypeVar
+
+from synaptune.core.method import AdaptOptions, Method, MethodInfo, Needs
+from synaptune.errors import OptionError, UnknownNameError
+
+__all__ = ["configure", "find", "infos", "preset", "register"]
+
+_METHODS: dict[str, MethodInfo] = {}
+_plugins_loaded = False
+
+MethodT = TypeVar("MethodT", bound=type[Method[Any]])
+
+
+def register(
+    name: str,
+    *,
+    options: type[AdaptOptions],
+    summary: str,
+    needs: Needs | None = None,
+    paper: str = "",
+    code: str = "",
+) -> Callable[[MethodT], MethodT]:
+    """Class decorator: make a method known under `name`.
+
+    Args:
+        name: what users type.
+        options: its option set; every field must have a default.
+        summary: one sentence, with a full stop.
+        needs: what it asks of a model.
+        paper: where it was published.
+        code: the authors' repository.
+    """
+
+    def add(method: MethodT) -> MethodT:
+        if not (isinstance(method, type) and issubclass(method, Method)):
+            raise TypeError(f"{method!r} is registered as method {name!r} but does not derive from Method")
+        required = [item.name for item in dataclasses.fields(options) if item.default is dataclasses.MISSING]
+        if required:
+            raise TypeError(f"options of method {name!r} lack a default: {', '.join(required)}")
+        if any(type(info.options) is options for info in _METHODS.values()):
+            raise TypeError(f"{options.__name__} already belongs to another method")
+        info = MethodInfo(name, summary, method, options(), needs or Needs(), paper, code)
+        _add(info)
+        method.info = info
+        return method
+
+    return add
+
+
+def preset(name: str, *, base: str, summary: str, needs: Needs | None = None, **overrides: Any) -> None:
+    """Make a configuration of the method `base` known under a name of its own."""
+    origin = _METHODS[base]
+    _add(
+        dataclasses.replace(
+            origin,
+            name=name,
+            summary=summary,
+            options=origin.options.replace(**overrides),
+            needs=needs or origin.needs,
+            base=base,
+        )
+    )
+
+
+def infos() -> tuple[MethodInfo, ...]:
+    """All methods and presets, in the order of registration."""
+    _load_plugins()
+    return tuple(_METHODS.values())
+
+
+def find(name: str) -> MethodInfo:
+    """Look a method up by name."""
+    if name not in _METHODS:
+        _load_plugins()
+    if name not in _METHODS:
+        raise UnknownNameError("method", name, _METHODS)
+    return _METHODS[name]
+
+
+def configure(method: str | AdaptOptions, overrides: dict[str, Any]) -> tuple[MethodInfo, AdaptOptions]:
+    """Turn what the user said into a method and its validated options."""
+    if isinstance(method, str):
+        info = find(method)
+        return info, info.options.replace(**overrides)
+    for info in infos():
+        if info.base is None and type(info.options) is type(method):
+            return info, method.replace(**overrides)
+    raise OptionError(f"method must be a name or an option set of a registered method, not {method!r}")
+
+
+def _add(info: MethodInfo) -> None:
+    if info.name in _METHODS:
+        raise ValueError(f"method {info.name!r} is registered twice")
+    _METHODS[info.name] = info
+
+
+def _load_plugins() -> None:
+    """Import the methods that other packages declare under the entry point `synaptune.methods`."""
+    global _plugins_loaded
+    if not _plugins_loaded:
+        _plugins_loaded = True
+        for point in entry_points(group="synaptune.methods"):
+            point.load()
