@@ -1,40 +1,37 @@
-"""Where a model turns features into classes: its classifier, and the auxiliary heads that are not part of the trunk."""
+"""Where a model turns features into classes: its classifier, and auxiliary heads that are no part of the trunk."""
 
 from __future__ import annotations
 
 from torch import nn
 
-from synaptune.core.layers import is_convolution, is_normalisation
+from synaptune.core.layers import input_width, is_convolution, is_normalisation
 from synaptune.core.tree import Tree
 
 __all__ = ["find_classifier", "is_head"]
 
 
 def ends_in_output(tree: Tree, name: str) -> bool:
-    """Whether the last mixing layer of `name` is linear and puts out a width that occurs nowhere else in it.
+    """Whether the last mixing layer of `name` is linear and puts out a width that nothing else in it takes in.
 
-    That tells a head (512 channels -> 10 classes) from blocks that end in a linear layer, whose output must fit
-    the width of the block (squeeze-and-excitation, the MLP of a transformer block).
+    That tells a head (512 features to 10 classes) from blocks that end in a linear layer: these lead back to the
+    width that they took in (squeeze-and-excitation, the MLP of a transformer block).
     """
     mixers = tree.mixers(name)
-    if not mixers or not isinstance(tree.modules[mixers[-1]], nn.Linear):
+    last = tree.modules[mixers[-1]] if mixers else None
+    if not isinstance(last, nn.Linear):
         return False
-    last = tree.modules[mixers[-1]]
-    others = tree.widths(other for other in tree.below(name) if other != mixers[-1])
-    return isinstance(last, nn.Linear) and last.out_features not in others
+    return last.out_features not in {input_width(tree.modules[o]) for o in tree.below(name) if o != mixers[-1]}
 
 
 def is_head(tree: Tree, name: str, first_conv: str | None, classifier: str | None) -> bool:
     """Whether `name` holds the classifier or is an auxiliary classifier, and is not part of the trunk.
 
-    An auxiliary head (GoogLeNet, Inception, the rotation head of TTT) has convolutions of its own and ends in an
-    output layer; without the convolutions it could as well be the patch merging of a transformer.
+    An auxiliary head (of GoogLeNet and Inception, for the rotations of TTT) has convolutions of its own and ends
+    in an output layer; without convolutions it could as well be the patch merging of a transformer.
     """
     if tree.is_inside(first_conv, name):
         return False
-    if tree.is_inside(classifier, name):
-        return True
-    return tree.has_convolution(name) and ends_in_output(tree, name)
+    return tree.is_inside(classifier, name) or (tree.has_convolution(name) and ends_in_output(tree, name))
 
 
 def find_classifier(tree: Tree, first_conv: str | None) -> str | None:
@@ -43,6 +40,7 @@ def find_classifier(tree: Tree, first_conv: str | None) -> str | None:
 
 
 def _linear_classifier(tree: Tree, at: str, first_conv: str | None) -> str | None:
+    """The output layer at the highest level that has one; heads without convolutions before those with."""
     parts = [child for child in tree.children(at) if tree.mixers(child)]
     trunk = [part for part in parts if tree.is_inside(first_conv, part) and part != first_conv]
     outputs = [part for part in parts if part not in trunk and ends_in_output(tree, part)]
@@ -53,18 +51,15 @@ def _linear_classifier(tree: Tree, at: str, first_conv: str | None) -> str | Non
         return _linear_classifier(tree, trunk[0], first_conv)
     if outputs:
         return tree.mixers(outputs[-1])[-1]
-    if len(parts) == 1 and parts[0] not in tree.mixing:
-        return _linear_classifier(tree, parts[0], first_conv)
-    return None
+    only_part = parts[0] if len(parts) == 1 and not tree.is_mixer(parts[0]) else None
+    return None if only_part is None else _linear_classifier(tree, only_part, first_conv)
 
 
 def _convolutional_classifier(tree: Tree, first_conv: str | None) -> str | None:
     """The last layer of all, if it is a 1x1 convolution whose output nothing normalises."""
-    if not tree.mixing or tree.mixing[-1] == first_conv:
+    last = tree.mixing[-1] if tree.mixing else None
+    if last is None or last == first_conv:
         return None
-    last = tree.modules[tree.mixing[-1]]
-    names = list(tree.modules)
-    followers = names[names.index(tree.mixing[-1]) + 1 :]
-    if any(is_normalisation(tree.modules[name]) for name in followers):
-        return None
-    return tree.mixing[-1] if is_convolution(last) and max(last.kernel_size) == 1 else None
+    layer = tree.modules[last]
+    is_pointwise = is_convolution(layer) and max(layer.kernel_size) == 1
+    return last if is_pointwise and not any(is_normalisation(tree.modules[n]) for n in tree.after(last)) else None

@@ -1,8 +1,9 @@
 """What kind of layer a module is, told by its class and attributes, never by its name in the model.
 
-A *mixing* layer combines channels or pixels with learnt weights (convolution, linear, or a user's own layer that
-holds a weight matrix); a *normalisation* layer rescales; a *reducing* layer lowers the resolution. The structure
-finder needs no other distinction. Everything here reads attributes only, so it also works on the meta device.
+A *mixing* layer combines channels, pixels or features with learnt weights (a convolution, a linear layer, or a
+user's own layer that holds a weight matrix); a *normalisation* layer rescales; a *reducing* layer lowers the
+resolution. The structure finder needs no other distinction. Attributes are read, never values, so that all of it
+works on the meta device too.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.modules.instancenorm import _InstanceNorm
 
 __all__ = [
+    "IMAGE_CHANNELS",
+    "input_width",
     "is_batch_norm",
     "is_convolution",
     "is_dropout",
@@ -23,20 +26,17 @@ __all__ = [
     "is_normalisation",
     "is_patch_embedding",
     "output_width",
+    "recolours_image",
     "reduces_resolution",
 ]
 
-_NORMALISATIONS: tuple[type[nn.Module], ...] = (
-    _BatchNorm,
-    _InstanceNorm,
-    nn.GroupNorm,
-    nn.LayerNorm,
-    nn.RMSNorm,
-)
+IMAGE_CHANNELS = (1, 3)
 
-# Classes outside torch.nn that drop activations or whole branches; they derive from nn.Module directly, so only
-# the class name tells, and importing torchvision or timm for an isinstance check would make `import` heavy.
-_DROPPING_CLASSES = frozenset({"DropPath", "DropBlock2d", "PatchDropout", "StochasticDepth"})
+_NORMALISATIONS = (_BatchNorm, _InstanceNorm, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
+
+# Classes outside torch.nn that drop units or whole branches. They derive from nn.Module directly, so only the
+# class tells, and importing torchvision or timm to compare with theirs would make `import synaptune` heavy.
+_DROPPING_CLASSES = frozenset({"DropBlock2d", "DropPath", "PatchDropout", "StochasticDepth"})
 
 
 def is_convolution(module: nn.Module) -> TypeGuard[_ConvNd]:
@@ -49,54 +49,55 @@ def is_patch_embedding(module: nn.Module) -> bool:
     return is_convolution(module) and max(module.kernel_size) > 1 and module.kernel_size == module.stride
 
 
+def recolours_image(module: nn.Module) -> bool:
+    """Whether `module` maps the colours of each pixel to colours, as an input normalisation may be written."""
+    if not is_convolution(module) or max(module.kernel_size) > 1:
+        return False
+    return module.in_channels in IMAGE_CHANNELS and module.out_channels in IMAGE_CHANNELS
+
+
 def is_batch_norm(module: nn.Module) -> TypeGuard[_BatchNorm]:
-    """Whether `module` can normalise by the statistics of the batch (BatchNorm, SyncBatchNorm, subclasses)."""
+    """Whether `module` can normalise by the statistics of the batch (BatchNorm of any dimension, SyncBatchNorm)."""
     return isinstance(module, _BatchNorm)
 
 
 def is_normalisation(module: nn.Module) -> bool:
-    """Whether `module` is a normalisation layer, of torch or of anyone's own make.
-
-    Own classes are recognised by what they hold: an epsilon, and nothing to learn but vectors.
-    """
+    """Whether `module` is a normalisation layer, of torch or of anyone's own make."""
     return isinstance(module, _NORMALISATIONS) or _looks_like_normalisation(module)
 
 
 def _looks_like_normalisation(module: nn.Module) -> bool:
-    if isinstance(module, nn.Linear | _ConvNd) or any(True for _ in module.children()):
+    """Own classes are known by what they hold: an epsilon, and no tensor but vectors."""
+    if isinstance(module, nn.Linear | _ConvNd) or _has_children(module):
         return False
-    if not any(
-        isinstance(getattr(module, name, None), float) for name in ("eps", "epsilon", "variance_epsilon")
-    ):
+    if not any(isinstance(getattr(module, name, None), float) for name in ("eps", "epsilon", "variance_epsilon")):
         return False
     tensors = [*module.parameters(recurse=False), *module.buffers(recurse=False)]
-    return bool(tensors) and all(sum(size > 1 for size in tensor.shape) <= 1 for tensor in tensors)
+    return bool(tensors) and all(_axes(tuple(tensor.shape)) <= 1 for tensor in tensors)
 
 
 def is_dropout(module: nn.Module) -> bool:
     """Whether `module` drops units, channels, patches or whole branches while training."""
-    return isinstance(module, _DropoutNd) or any(
-        c.__name__ in _DROPPING_CLASSES for c in type(module).__mro__
-    )
+    return isinstance(module, _DropoutNd) or any(c.__name__ in _DROPPING_CLASSES for c in type(module).__mro__)
 
 
 def is_mixing(module: nn.Module) -> bool:
     """Whether `module` combines its inputs with learnt weights: a convolution, a linear layer, or one's own."""
     if isinstance(module, _ConvNd | nn.Linear):
         return True
-    if any(True for _ in module.children()) or is_normalisation(module):
+    if _has_children(module) or is_normalisation(module):
         return False
-    return any(sum(size > 1 for size in p.shape) >= 2 for p in module.parameters(recurse=False))
+    return any(_axes(tuple(parameter.shape)) >= 2 for parameter in module.parameters(recurse=False))
 
 
 def reduces_resolution(module: nn.Module) -> bool:
     """Whether `module` itself has a stride above one: a strided convolution or a pooling layer."""
-    stride = getattr(module, "stride", None)
-    if any(True for _ in module.children()) and not is_convolution(module):
-        return False  # a block that remembers the stride of the convolution inside it
-    if isinstance(stride, int):
-        return stride > 1
-    return isinstance(stride, tuple | list) and any(isinstance(s, int) and s > 1 for s in stride)
+    if isinstance(module, _ConvNd):
+        return not module.transposed and max(module.stride) > 1
+    # A block may remember the stride of the convolution inside it, which is then counted there.
+    stride = None if _has_children(module) else getattr(module, "stride", None)
+    strides = stride if isinstance(stride, tuple | list) else (stride,)
+    return any(isinstance(step, int) and step > 1 for step in strides)
 
 
 def output_width(module: nn.Module) -> int | None:
@@ -108,5 +109,22 @@ def output_width(module: nn.Module) -> int | None:
     shape = getattr(module, "normalized_shape", None)
     if isinstance(shape, tuple | list) and shape:
         return int(shape[-1])
-    vectors = [p.numel() for p in module.parameters(recurse=False)]
+    vectors = [parameter.numel() for parameter in module.parameters(recurse=False)]
     return vectors[0] if vectors and is_normalisation(module) else None
+
+
+def input_width(module: nn.Module) -> int | None:
+    """Channels or features that a mixing, attention or normalisation layer takes; None where it does not say."""
+    if is_normalisation(module):
+        return output_width(module)
+    widths = (getattr(module, attribute, None) for attribute in ("in_channels", "in_features", "embed_dim"))
+    return next((width for width in widths if isinstance(width, int)), None)
+
+
+def _has_children(module: nn.Module) -> bool:
+    return next(module.children(), None) is not None
+
+
+def _axes(shape: tuple[int, ...]) -> int:
+    """Number of dimensions that are more than a placeholder: (1, 64, 1, 1) is a vector."""
+    return sum(size > 1 for size in shape)

@@ -7,9 +7,8 @@ attribute `synaptune_layout` of the model (or of the model inside a wrapper), th
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
 from torch import nn
 
@@ -34,18 +33,8 @@ class Layout:
     classifier: str | None = None
 
     def __post_init__(self) -> None:
-        if self.stages is None:
-            return
-        if isinstance(self.stages, str):
-            raise OptionError(
-                f"stages is the string {self.stages!r}; expected a sequence of stages: ({self.stages!r},)"
-            )
-        stages = tuple((stage,) if isinstance(stage, str) else tuple(stage) for stage in self.stages)
-        if not stages or not all(stages):
-            raise OptionError(
-                f"stages={stages!r} has no stage, or one without a module; leave it out to have it found"
-            )
-        object.__setattr__(self, "stages", stages)
+        if self.stages is not None:
+            object.__setattr__(self, "stages", _as_stages(self.stages))
 
     def filled_from(self, other: Layout) -> Layout:
         """This layout, with the parts that it leaves open taken from `other`."""
@@ -55,65 +44,87 @@ class Layout:
             classifier=self.classifier if self.classifier is not None else other.classifier,
         )
 
-    def check(self, model: nn.Module) -> None:
-        """Raise unless every name is a module of `model` that can play its part, and no two stages overlap."""
+    def under(self, prefix: str) -> Layout:
+        """This layout for a model that holds the described one as its submodule `prefix`."""
+        if not prefix:
+            return self
+        return self._renamed(lambda name: f"{prefix}.{name}")
+
+    def resolved(self, model: nn.Module) -> Layout:
+        """This layout with the names that `model.named_modules()` uses (a module may be registered twice).
+
+        Raises:
+            UnknownNameError: a name is no module of `model`; the message shows the nearest names.
+            IncompatibleModelError: a module cannot play the part that it is named for.
+            OptionError: a module would be in two stages.
+        """
         modules = dict(model.named_modules(remove_duplicate=False))
-        stage_names = [name for stage in self.stages or () for name in stage]
-        for name in [self.first_conv, self.classifier, *stage_names]:
-            if name is not None and (name not in modules or name == ""):
+        for name in self._names():
+            if name == "" or name not in modules:
                 raise UnknownNameError(f"module in {type(model).__name__}", name, _choices(name, modules))
         if self.first_conv is not None and not is_convolution(modules[self.first_conv]):
             raise IncompatibleModelError(
-                f"layout names {self.first_conv!r} as first convolution, but it is a "
-                f"{type(modules[self.first_conv]).__name__}; name a torch.nn convolution."
+                f"layout names {self.first_conv!r} as the first convolution, but it is a "
+                f"{type(modules[self.first_conv]).__name__}; name a convolution of torch.nn."
             )
-        for i, name in enumerate(stage_names):
-            for other in stage_names[i + 1 :]:
-                if _is_inside(name, other) or _is_inside(other, name):
-                    raise OptionError(
-                        f"layout puts {name!r} and {other!r} into stages, but one contains the other"
-                    )
+        first_names = {id(module): name for name, module in reversed(modules.items())}
+        layout = self._renamed(lambda name: first_names[id(modules[name])])
+        _refuse_overlap([name for stage in layout.stages or () for name in stage])
+        return layout
+
+    def _names(self) -> list[str]:
+        singles = [name for name in (self.first_conv, self.classifier) if name is not None]
+        return [*singles, *(name for stage in self.stages or () for name in stage)]
+
+    def _renamed(self, rename: Callable[[str], str]) -> Layout:
+        return Layout(
+            first_conv=None if self.first_conv is None else rename(self.first_conv),
+            stages=None if self.stages is None else tuple(tuple(map(rename, stage)) for stage in self.stages),
+            classifier=None if self.classifier is None else rename(self.classifier),
+        )
 
 
 def declared_layout(model: nn.Module) -> Layout:
-    """What the model says of itself in `synaptune_layout`, wherever it sits inside wrappers; else an empty layout."""
+    """What the model, or the model inside wrappers, says of itself in `synaptune_layout`; else an empty layout."""
     for prefix, module in model.named_modules():
         declared = getattr(module, "synaptune_layout", None)
         if declared is not None:
-            return _with_prefix(_parse(declared, owner=type(module).__name__), prefix)
+            return _parsed(declared, owner=type(module).__name__).under(prefix)
     return Layout()
 
 
-def _parse(declared: Any, *, owner: str) -> Layout:
+def _parsed(declared: object, *, owner: str) -> Layout:
     if isinstance(declared, Layout):
         return declared
     known = {field.name for field in fields(Layout)}
     if not isinstance(declared, Mapping) or not set(declared) <= known:
         raise OptionError(
-            f"{owner}.synaptune_layout is {declared!r}; expected a dict with any of the keys {', '.join(sorted(known))}"
+            f"{owner}.synaptune_layout is {declared!r}; expected a dict with any of the keys "
+            f"{', '.join(sorted(known))}, or a Layout"
         )
     return Layout(**declared)
 
 
-def _with_prefix(layout: Layout, prefix: str) -> Layout:
-    if not prefix:
-        return layout
-
-    def full(name: str | None) -> str | None:
-        return None if name is None else f"{prefix}.{name}"
-
-    stages = layout.stages and tuple(tuple(f"{prefix}.{name}" for name in stage) for stage in layout.stages)
-    return Layout(full(layout.first_conv), stages, full(layout.classifier))
-
-
-def _is_inside(name: str, outer: str) -> bool:
-    return name == outer or name.startswith(f"{outer}.")
+def _as_stages(given: object) -> tuple[tuple[str, ...], ...]:
+    """Stages as tuples of names, from what a user may write: lists, and a plain string for a stage of one module."""
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise OptionError(f"stages is {given!r}; expected a sequence of stages, as in stages=('body.0', 'body.1')")
+    stages = tuple((stage,) if isinstance(stage, str) else tuple(stage) for stage in given)
+    if not stages or not all(stages):
+        raise OptionError(f"stages={stages!r} holds no stage or an empty one; leave stages out to have them found")
+    return stages
 
 
-def _choices(name: str, modules: Mapping[str, nn.Module]) -> list[str]:
-    """Names worth showing: the closest ones, and what stands at the place where `name` goes wrong."""
+def _refuse_overlap(names: list[str]) -> None:
+    for i, name in enumerate(names):
+        for other in names[i + 1 :]:
+            if name == other or name.startswith(f"{other}.") or other.startswith(f"{name}."):
+                raise OptionError(f"layout puts {name!r} and {other!r} into stages, but one contains the other")
+
+
+def _choices(name: str, modules: Mapping[str, nn.Module]) -> set[str]:
+    """Names worth showing: what stands at the place where `name` goes wrong, and the closest anywhere."""
     path = name.split(".")
     parent = next((p for n in range(len(path) - 1, 0, -1) if (p := ".".join(path[:n])) in modules), "")
-    siblings = [f"{parent}.{child}" if parent else child for child, _ in modules[parent].named_children()]
-    close = difflib.get_close_matches(name, [known for known in modules if known], n=3, cutoff=0.6)
-    return sorted({*siblings, *close})
+    siblings = {f"{parent}.{child}" if parent else child for child, _ in modules[parent].named_children()}
+    return siblings | set(difflib.get_close_matches(name, [known for known in modules if known], n=3))
