@@ -1,0 +1,1 @@
+"""Backbones of the paper, loaders for published checkpoints, and the training of source models."""

@@ -1,0 +1,89 @@
+"""Error of a model on arrays of images, and statistics of its normalisation layers from clean images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from synaptune.models.augment import rotate, to_float
+from synaptune.models.rotation import RotationModel
+
+__all__ = ["classification_error", "predict_classes", "recalibrate", "rotation_error"]
+
+
+def predict_classes(model: nn.Module, images: Tensor, *, batch_size: int = 500) -> Tensor:
+    """The model's class for each image, in eval mode. Shapes: uint8 (n, h, w, c) to (n,)."""
+    with _evaluating(model), torch.no_grad():
+        return torch.cat([model(to_float(part)).argmax(1) for part in images.split(batch_size)])
+
+
+def classification_error(model: nn.Module, images: Tensor, labels: Tensor, *, batch_size: int = 500) -> float:
+    """Share of wrong predictions, from 0 to 1."""
+    wrong = predict_classes(model, images, batch_size=batch_size) != labels
+    return float(wrong.double().mean())
+
+
+def rotation_error(model: RotationModel, images: Tensor, *, batch_size: int = 500) -> float:
+    """Share of wrongly recognised rotations over all four rotations of each image, from 0 to 1."""
+    wrong = 0
+    with _evaluating(model), torch.no_grad():
+        for part in images.split(batch_size):
+            for quarter in range(4):
+                turned = rotate(part, torch.full((len(part),), quarter))
+                wrong += int((model.rotation_logits(to_float(turned)).argmax(1) != quarter).sum())
+    return wrong / (4 * len(images))
+
+
+def recalibrate(model: nn.Module, images: Tensor, *, batch_size: int = 500, seed: int = 0) -> None:
+    """Set the running statistics of the batch norms to plain averages over the batches of `images`.
+
+    Averaged weights have never been run in training, so their statistics have to be measured. A rotation head is
+    measured on randomly rotated images, but only its own layers: the layers that it shares with the classifier
+    keep the statistics of upright images, because those are what a deployed classifier sees.
+    """
+    norms = {name: module for name, module in model.named_modules() if isinstance(module, _BatchNorm)}
+    head = (model.head_name + ".") if isinstance(model, RotationModel) else None
+    of_head = [norm for name, norm in norms.items() if head is not None and name.startswith(head)]
+    of_head_ids = {id(norm) for norm in of_head}
+    of_classifier = [norm for norm in norms.values() if id(norm) not in of_head_ids]
+    batches = images.split(batch_size)
+    with torch.no_grad(), _evaluating(model):
+        with _collecting(of_classifier):
+            for part in batches:
+                model(to_float(part))
+        if isinstance(model, RotationModel):
+            generator = torch.Generator().manual_seed(seed)
+            with _collecting(of_head):
+                for part in batches:
+                    quarters = torch.randint(0, 4, (len(part),), generator=generator)
+                    model.rotation_logits(to_float(rotate(part, quarters)))
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+@contextmanager
+def _collecting(norms: list[_BatchNorm]) -> Iterator[None]:
+    momenta = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None  # torch's word for a cumulative average
+        norm.training = True
+    try:
+        yield
+    finally:
+        for norm, momentum in zip(norms, momenta, strict=True):
+            norm.momentum = momentum
+            norm.training = False

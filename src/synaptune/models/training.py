@@ -1,0 +1,237 @@
+"""Training of source models: SGD on arrays of images, resumable at any step with an identical result.
+
+    loss = CE(class) + w * CE(rotation of a share of the batch)  [+ v * JSD(clean, mixed, mixed)  with AugMix]
+
+Order, augmentation, rotations and dropout of step k depend on the seed and k alone, never on a generator that
+lives through the run. A checkpoint therefore needs only tensors and the step number, and a run that was killed
+ends with the same bits as one that was not (same machine, build and number of threads).
+
+We differ from the TTT release in two points, both options: the rotation loss may use a share of each batch with
+one random rotation each, instead of all four rotations of all images, and the result may be an average of the
+weights over the last steps, with the normalisation statistics measured afterwards (`evaluation.recalibrate`).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from synaptune.errors import IncompatibleModelError, InputError
+from synaptune.models.augment import random_crop, random_mirror, random_rotation, rotate, to_float
+from synaptune.models.evaluation import classification_error, recalibrate, rotation_error
+from synaptune.models.image_set import ImageSet
+from synaptune.models.recipe import Recipe, learning_rate
+from synaptune.models.rotation import RotationModel
+from synaptune.models.training_state import TrainingState, seed_of
+
+__all__ = ["Progress", "Trainer", "TrainingResult", "train"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands, handed to `on_progress` after each evaluation interval."""
+
+    step: int
+    total_steps: int
+    epoch: float
+    lr: float
+    loss: float
+    rotation_loss: float | None
+    images_per_second: float
+    test_error: float | None
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """A finished run: the trained model (in eval mode) and what was measured."""
+
+    model: nn.Module
+    steps: int
+    images_per_second: float
+    test_error: float | None
+    rotation_test_error: float | None
+    history: tuple[dict[str, float | None], ...]
+
+
+class Trainer:
+    """One training run, step by step; `train` is the loop around it.
+
+    Args:
+        model: takes float images in [0, 1]; a `RotationModel` where the recipe has a rotation share. It is
+            trained in place.
+        data: the training set.
+        recipe: everything else that decides the result.
+    """
+
+    def __init__(self, model: nn.Module, data: ImageSet, *, recipe: Recipe):
+        if recipe.rotation_share and not isinstance(model, RotationModel):
+            raise IncompatibleModelError(
+                f"rotation_share={recipe.rotation_share} needs a model with a rotation head, and "
+                f"{type(model).__name__} has none; wrap it in RotationModel or set rotation_share=0"
+            )
+        if recipe.rotation_share and data.images.shape[1] != data.images.shape[2]:
+            raise InputError(f"{data.name}: the rotation head needs square images")
+        self.model, self.data, self.recipe = model, data, recipe
+        self.device = next(model.parameters()).device
+        self.batch_size = min(recipe.batch_size, len(data))
+        self.steps_per_epoch = len(data) // self.batch_size
+        self.total_steps = self.steps_per_epoch * recipe.epochs
+        if recipe.channels_last:
+            model.to(memory_format=torch.channels_last)
+        self.state = TrainingState(model, recipe)
+
+    def step(self) -> dict[str, float]:
+        """Train on the next batch; returns its losses."""
+        step, recipe = self.state.step, self.recipe
+        self.state.set_learning_rate(learning_rate(step, self.total_steps, recipe=recipe))
+        generator = torch.Generator().manual_seed(seed_of(recipe.seed, "augmentation", step))
+        chosen = self._batch_indices(step)
+        images = self._augment(self.data.images[chosen], generator)
+        labels = self.data.labels[chosen].to(self.device)
+        self.model.train()
+        # Dropout draws from torch's global generator: seed it for this step only, and put it back.
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed_of(recipe.seed, "dropout", step))
+            losses = self._losses(images, labels, generator)
+        total = losses["class"] + recipe.rotation_weight * losses.get("rotation", 0.0)
+        self.state.descend(total)
+        return {name: float(loss.detach()) for name, loss in losses.items()}
+
+    def finish(self) -> nn.Module:
+        """Put the averaged weights into the model, measure its statistics, and switch it to eval mode."""
+        self.state.use_average()
+        if self.recipe.recalibration_images:
+            generator = torch.Generator().manual_seed(seed_of(self.recipe.seed, "recalibration", 0))
+            chosen = torch.randperm(len(self.data), generator=generator)[: self.recipe.recalibration_images]
+            recalibrate(self.model, self.data.images[chosen].to(self.device), seed=self.recipe.seed)
+        return self.model.eval()
+
+    def _batch_indices(self, step: int) -> Tensor:
+        epoch, position = divmod(step, self.steps_per_epoch)
+        generator = torch.Generator().manual_seed(seed_of(self.recipe.seed, "order", epoch))
+        order = torch.randperm(len(self.data), generator=generator)
+        return order[position * self.batch_size : (position + 1) * self.batch_size]
+
+    def _augment(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        if self.recipe.augmentation != "none":
+            images = random_crop(images, generator, padding=self.recipe.crop_padding)
+        if self.recipe.augmentation in ("crop_flip", "augmix"):
+            images = random_mirror(images, generator)
+        return images
+
+    def _losses(self, images: Tensor, labels: Tensor, generator: torch.Generator) -> dict[str, Tensor]:
+        recipe = self.recipe
+        with self._arithmetic():
+            logits = self.model(to_float(images.to(self.device)))
+        losses = {"class": F.cross_entropy(logits.float(), labels, label_smoothing=recipe.label_smoothing)}
+        if recipe.rotation_share and isinstance(self.model, RotationModel):
+            turned, quarters = self._rotated(images, generator)
+            # A pass of its own, so that the classifier's batch statistics come from upright images only.
+            with self._arithmetic():
+                logits = self.model.rotation_logits(to_float(turned.to(self.device)))
+            losses["rotation"] = F.cross_entropy(logits.float(), quarters.to(self.device))
+        return losses
+
+    def _rotated(self, images: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        count = math.ceil(self.recipe.rotation_share * len(images))
+        chosen = images[torch.randperm(len(images), generator=generator)[:count]]
+        if self.recipe.rotation == "random":
+            return random_rotation(chosen, generator)
+        quarters = torch.arange(4).repeat_interleave(count)
+        return rotate(chosen.repeat(4, 1, 1, 1), quarters), quarters
+
+    def _arithmetic(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bfloat16")
+
+
+def train(
+    model: nn.Module,
+    data: ImageSet,
+    *,
+    recipe: Recipe,
+    test: ImageSet | None = None,
+    directory: Path | None = None,
+    checkpoint_every: int = 200,
+    evaluate_every: int | None = None,
+    stop_after: int | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> TrainingResult | None:
+    """Train `model` in place; with a directory, go on from its checkpoint if there is one.
+
+    Args:
+        model: as for `Trainer`.
+        data: the training set.
+        recipe: how to train.
+        test: images whose error is measured during and after training; they decide nothing.
+        directory: where the checkpoint lives; without one the run cannot be resumed.
+        checkpoint_every: steps between two checkpoints.
+        evaluate_every: steps between two progress reports; one epoch by default.
+        stop_after: stop at this step with a checkpoint, and return None.
+        on_progress: called with each report.
+    """
+    trainer = Trainer(model, data, recipe=recipe)
+    checkpoint = None if directory is None else directory / "checkpoint.safetensors"
+    if checkpoint is not None and checkpoint.exists():
+        trainer.state.load(checkpoint, data_digest=data.digest())
+        log.info("going on from step %d of %d", trainer.state.step, trainer.total_steps)
+    elif directory is not None:
+        directory.mkdir(parents=True, exist_ok=True)
+    digest = data.digest() if checkpoint is not None else ""
+    interval = evaluate_every or trainer.steps_per_epoch
+    last_step = min(trainer.total_steps, stop_after or trainer.total_steps)
+    while trainer.state.step < last_step:
+        started = time.perf_counter()
+        losses = trainer.step()
+        trainer.state.seconds += time.perf_counter() - started
+        step = trainer.state.step
+        if step % interval == 0 or step == trainer.total_steps:
+            progress = _measure(trainer, losses, test)
+            trainer.state.history.append(asdict(progress))
+            if on_progress is not None:
+                on_progress(progress)
+        if checkpoint is not None and (step % checkpoint_every == 0 or step == last_step):
+            trainer.state.save(checkpoint, data_digest=digest)
+    if trainer.state.step < trainer.total_steps:
+        return None
+    return _result(trainer, test)
+
+
+def _measure(trainer: Trainer, losses: dict[str, float], test: ImageSet | None) -> Progress:
+    state, step = trainer.state, trainer.state.step
+    error = None
+    if test is not None:
+        with state.average_in_place():
+            error = classification_error(trainer.model, test.images, test.labels)
+    return Progress(
+        step=step,
+        total_steps=trainer.total_steps,
+        epoch=step / trainer.steps_per_epoch,
+        lr=learning_rate(step - 1, trainer.total_steps, recipe=trainer.recipe),
+        loss=losses["class"],
+        rotation_loss=losses.get("rotation"),
+        images_per_second=step * trainer.batch_size / max(state.seconds, 1e-9),
+        test_error=error,
+    )
+
+
+def _result(trainer: Trainer, test: ImageSet | None) -> TrainingResult:
+    model, state = trainer.finish(), trainer.state
+    error = rotation = None
+    if test is not None:
+        error = classification_error(model, test.images, test.labels)
+        if isinstance(model, RotationModel):
+            rotation = rotation_error(model, test.images)
+    speed = state.step * trainer.batch_size / max(state.seconds, 1e-9)
+    log.info("trained: %s", json.dumps({"test_error": error, "images_per_second": speed}))
+    return TrainingResult(model, state.step, speed, error, rotation, tuple(state.history))
