@@ -1,0 +1,72 @@
+"""Imports never turn back: data flows images -> stream -> adapter -> predictions -> metrics -> report."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import synaptune
+
+ROOT = Path(synaptune.__file__).parent
+
+# What each package may import of synaptune; `errors`, `options` and `_version` are open to all.
+ALLOWED = {
+    "functional": set(),
+    "plasticity": {"functional"},
+    "core": {"functional"},
+    "algorithms": {"core", "functional", "plasticity"},
+    "guards": {"core", "functional"},
+    "models": {"functional"},
+    "shifts": set(),
+    "data": {"shifts"},
+    "streams": {"data", "shifts"},
+    "metrics": {"functional"},
+    "report": {"metrics"},
+}
+OPEN = {"errors", "options", "_version"}
+
+
+def imported(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names = [node.module] if node.module != "synaptune" else [f"synaptune.{a.name}" for a in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        found |= {name.split(".")[1] for name in names if name.startswith("synaptune.")}
+    return found
+
+
+@pytest.mark.parametrize("package", sorted(ALLOWED))
+def test_imports_follow_the_architecture(package: str) -> None:
+    folder = ROOT / package
+    for path in folder.rglob("*.py"):
+        extra = imported(path) - ALLOWED[package] - OPEN - {package}
+        assert not extra, f"{path.relative_to(ROOT)} imports {sorted(extra)}"
+
+
+def test_import_stays_light() -> None:
+    script = "import sys, synaptune; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    heavy = {"torchvision", "timm", "matplotlib", "scipy", "h5py", "typer", "rich", "PIL", "onnx"}
+    assert heavy.isdisjoint(loaded), sorted(heavy & set(loaded))
+
+
+def test_only_the_command_line_prints() -> None:
+    for path in ROOT.rglob("*.py"):
+        if "cli" not in path.relative_to(ROOT).parts:
+            calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+            printing = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
+            assert not printing, f"{path.relative_to(ROOT)}:{printing[0].lineno} prints"
+
+
+def test_nothing_is_unpickled() -> None:
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.load":
+                assert "weights_only=True" in ast.unparse(node), f"{path.relative_to(ROOT)}:{node.lineno}"
