@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from torch import nn
-
-from synaptune.core.layers import input_width, is_convolution, is_normalisation
+from synaptune.core.layers import input_width, is_convolution, is_linear, is_normalisation, output_width
 from synaptune.core.tree import Tree
 
 __all__ = ["find_classifier", "is_head"]
@@ -17,10 +15,10 @@ def ends_in_output(tree: Tree, name: str) -> bool:
     width that they took in (squeeze-and-excitation, the MLP of a transformer block).
     """
     mixers = tree.mixers(name)
-    last = tree.modules[mixers[-1]] if mixers else None
-    if not isinstance(last, nn.Linear):
+    if not mixers or not is_linear(tree.modules[mixers[-1]]):
         return False
-    return last.out_features not in {input_width(tree.modules[o]) for o in tree.below(name) if o != mixers[-1]}
+    taken_in = {input_width(tree.modules[other]) for other in tree.below(name) if other != mixers[-1]}
+    return output_width(tree.modules[mixers[-1]]) not in taken_in
 
 
 def is_head(tree: Tree, name: str, first_conv: str | None, classifier: str | None) -> bool:
@@ -31,7 +29,7 @@ def is_head(tree: Tree, name: str, first_conv: str | None, classifier: str | Non
     """
     if tree.is_inside(first_conv, name):
         return False
-    return tree.is_inside(classifier, name) or (tree.has_convolution(name) and ends_in_output(tree, name))
+    return tree.is_inside(classifier, name) or (tree.is_convolutional(name) and ends_in_output(tree, name))
 
 
 def find_classifier(tree: Tree, first_conv: str | None) -> str | None:
@@ -44,7 +42,7 @@ def _linear_classifier(tree: Tree, at: str, first_conv: str | None) -> str | Non
     parts = [child for child in tree.children(at) if tree.mixers(child)]
     trunk = [part for part in parts if tree.is_inside(first_conv, part) and part != first_conv]
     outputs = [part for part in parts if part not in trunk and ends_in_output(tree, part)]
-    plain = [part for part in outputs if not tree.has_convolution(part)]
+    plain = [part for part in outputs if not tree.is_convolutional(part)]
     if plain:
         return tree.mixers(plain[-1])[-1]
     if trunk and (ends_in_output(tree, trunk[0]) or not outputs):

@@ -8,6 +8,7 @@ works on the meta device too.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeGuard
 
 from torch import nn
@@ -22,6 +23,7 @@ __all__ = [
     "is_batch_norm",
     "is_convolution",
     "is_dropout",
+    "is_linear",
     "is_mixing",
     "is_normalisation",
     "is_patch_embedding",
@@ -73,7 +75,7 @@ def _looks_like_normalisation(module: nn.Module) -> bool:
     if not any(isinstance(getattr(module, name, None), float) for name in ("eps", "epsilon", "variance_epsilon")):
         return False
     tensors = [*module.parameters(recurse=False), *module.buffers(recurse=False)]
-    return bool(tensors) and all(_axes(tuple(tensor.shape)) <= 1 for tensor in tensors)
+    return bool(tensors) and all(len(_axes(tensor.shape)) <= 1 for tensor in tensors)
 
 
 def is_dropout(module: nn.Module) -> bool:
@@ -83,11 +85,21 @@ def is_dropout(module: nn.Module) -> bool:
 
 def is_mixing(module: nn.Module) -> bool:
     """Whether `module` combines its inputs with learnt weights: a convolution, a linear layer, or one's own."""
-    if isinstance(module, _ConvNd | nn.Linear):
-        return True
-    if _has_children(module) or is_normalisation(module):
-        return False
-    return any(_axes(tuple(parameter.shape)) >= 2 for parameter in module.parameters(recurse=False))
+    return isinstance(module, _ConvNd | nn.Linear) or _own_weight(module) is not None
+
+
+def is_linear(module: nn.Module) -> bool:
+    """Whether `module` is a linear layer, or one of the user's own that holds a matrix (a cosine classifier, say)."""
+    own = _own_weight(module)
+    return isinstance(module, nn.Linear) or (own is not None and len(own) == 2)
+
+
+def _own_weight(module: nn.Module) -> tuple[int, ...] | None:
+    """Shape of the weights, without placeholder dimensions, of a layer that no class of torch.nn describes."""
+    if isinstance(module, _ConvNd | nn.Linear | nn.Embedding) or _has_children(module) or is_normalisation(module):
+        return None
+    shapes = [_axes(parameter.shape) for parameter in module.parameters(recurse=False)]
+    return next((shape for shape in shapes if len(shape) >= 2), None)
 
 
 def reduces_resolution(module: nn.Module) -> bool:
@@ -102,13 +114,12 @@ def reduces_resolution(module: nn.Module) -> bool:
 
 def output_width(module: nn.Module) -> int | None:
     """Channels or features that a mixing or normalisation layer puts out; None where it does not say."""
-    for attribute in ("out_channels", "out_features", "num_features", "num_channels"):
-        width = getattr(module, attribute, None)
-        if isinstance(width, int):
-            return width
-    shape = getattr(module, "normalized_shape", None)
-    if isinstance(shape, tuple | list) and shape:
-        return int(shape[-1])
+    named = _first_int(module, "out_channels", "out_features", "num_features", "num_channels")
+    if named is not None:
+        return named
+    shape = getattr(module, "normalized_shape", None) or _own_weight(module)
+    if isinstance(shape, tuple | list):
+        return int(shape[-1] if is_normalisation(module) else shape[0])
     vectors = [parameter.numel() for parameter in module.parameters(recurse=False)]
     return vectors[0] if vectors and is_normalisation(module) else None
 
@@ -117,14 +128,20 @@ def input_width(module: nn.Module) -> int | None:
     """Channels or features that a mixing, attention or normalisation layer takes; None where it does not say."""
     if is_normalisation(module):
         return output_width(module)
-    widths = (getattr(module, attribute, None) for attribute in ("in_channels", "in_features", "embed_dim"))
-    return next((width for width in widths if isinstance(width, int)), None)
+    named = _first_int(module, "in_channels", "in_features", "embed_dim")
+    own = _own_weight(module)
+    return own[1] if named is None and own is not None else named
+
+
+def _first_int(module: nn.Module, *attributes: str) -> int | None:
+    values = (getattr(module, attribute, None) for attribute in attributes)
+    return next((value for value in values if isinstance(value, int)), None)
 
 
 def _has_children(module: nn.Module) -> bool:
     return next(module.children(), None) is not None
 
 
-def _axes(shape: tuple[int, ...]) -> int:
-    """Number of dimensions that are more than a placeholder: (1, 64, 1, 1) is a vector."""
-    return sum(size > 1 for size in shape)
+def _axes(shape: Iterable[int]) -> tuple[int, ...]:
+    """Dimensions that are more than a placeholder: (1, 64, 1, 1) is a vector."""
+    return tuple(size for size in shape if size > 1)

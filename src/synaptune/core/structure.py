@@ -19,6 +19,7 @@ from torch import nn
 from synaptune.core.heads import find_classifier
 from synaptune.core.layers import (
     IMAGE_CHANNELS,
+    input_width,
     is_batch_norm,
     is_convolution,
     is_dropout,
@@ -66,8 +67,8 @@ class Anatomy:
         """The classifier, or an error that says what to do."""
         if self.classifier is None:
             raise IncompatibleModelError(
-                f"{self.model} shows no classifier: it has {self.how['classifier']}. "
-                "Name it: layout=Layout(classifier='...')."
+                f"{self.model} shows no classifier: it has neither a linear output layer nor a 1x1 convolution at its "
+                "end. Name it: layout=Layout(classifier='...')."
             )
         return self.classifier
 
@@ -221,12 +222,11 @@ def _named_by(layout: Layout | None, given: Layout) -> dict[str, str]:
 
 
 def _describe_classifier(tree: Tree, classifier: str | None) -> str:
-    layer = tree.modules[classifier] if classifier is not None else None
-    if isinstance(layer, nn.Linear):
-        return f"linear output layer, {layer.in_features} features to {layer.out_features} classes"
-    if layer is not None and is_convolution(layer):
-        return f"1x1 convolution at the end, {layer.in_channels} channels to {layer.out_channels} classes"
-    return "neither a linear output layer nor a 1x1 convolution at the end"
+    if classifier is None:
+        return "neither a linear output layer nor a 1x1 convolution at the end"
+    layer = tree.modules[classifier]
+    kind = "1x1 convolution at the end" if is_convolution(layer) else "linear output layer"
+    return f"{kind}, {input_width(layer)} features to {output_width(layer)} classes"
 
 
 def _count_classes(tree: Tree, names: tuple[str, ...]) -> str:

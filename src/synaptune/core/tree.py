@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from torch import nn
 
 from synaptune.core.layers import (
-    is_convolution,
+    is_linear,
     is_mixing,
     is_normalisation,
     output_width,
@@ -76,9 +76,9 @@ class Tree:
         """Names of the mixing layers in `name` (which may be one itself)."""
         return [other for other in self.below(name) if self.is_mixer(other)]
 
-    def has_convolution(self, name: str) -> bool:
-        """Whether there is a convolution in `name`."""
-        return any(is_convolution(self.modules[other]) for other in self.mixers(name))
+    def is_convolutional(self, name: str) -> bool:
+        """Whether there are mixing layers in `name` that are not linear: convolutions, of torch or one's own."""
+        return any(not is_linear(self.modules[other]) for other in self.mixers(name))
 
     def has_layers(self, name: str) -> bool:
         """Whether there is a mixing or normalisation layer in `name`, rather than activations or pooling only."""

@@ -98,7 +98,7 @@ class Trunk:
         if self.blocks:
             at = [i for i, child in enumerate(children) if child in self.blocks]
             return children[at[0] : at[-1] + 1]
-        convolutional = [i for i in mixing if self.tree.has_convolution(children[i])]
+        convolutional = [i for i in mixing if self.tree.is_convolutional(children[i])]
         head = next((i for i in mixing if convolutional and i > convolutional[-1]), len(children))
         return children[mixing[0] : head]
 
