@@ -64,8 +64,8 @@ def diversity(logits: Tensor) -> Tensor:
     log_p = _log_probabilities(logits)
     if log_p.shape[0] == 0:
         return log_p.sum()
-    log_mean = log_p.logsumexp(0) - log(log_p.shape[0])
-    return (log_mean.exp() * _finite(log_mean)).sum()
+    log_mean = _finite(log_p).logsumexp(0) - log(log_p.shape[0])
+    return (log_mean.exp() * log_mean).sum()
 
 
 def _log_probabilities(logits: Tensor) -> Tensor:

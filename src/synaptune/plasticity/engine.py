@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
-from typing import Literal, ParamSpec, TypeVar, assert_never
+from typing import Literal, ParamSpec, TypeVar, assert_never, get_args
 
 import torch
 from torch import Tensor
@@ -27,7 +27,7 @@ from synaptune.errors import OptionError
 from synaptune.plasticity.radius import per_filter
 from synaptune.plasticity.synapses import Synapses
 
-__all__ = ["Border", "Centre", "Reduce", "Sums", "detached", "gather", "inner", "require", "sized"]
+__all__ = ["Border", "Centre", "Reduce", "Sums", "detached", "gather", "inner", "known", "require", "sized"]
 
 Reduce = Literal["max", "mean", "ysum", "sum"]
 Centre = Literal["none", "channel", "patch"]
@@ -186,3 +186,9 @@ def require(eta: float, claims: dict[str, bool]) -> None:
     broken = [claim for claim, holds in claims.items() if not holds]
     if broken:
         raise OptionError("; ".join(broken))
+
+
+def known(option: str, value: object, choices: object) -> dict[str, bool]:
+    """The claim that an option has one of the values of its `Literal`."""
+    words = get_args(choices)
+    return {f"{option} must be one of {', '.join(map(str, words))}, got {value!r}": value in words}

@@ -17,7 +17,7 @@ from math import isfinite
 from torch import Tensor
 
 from synaptune.plasticity.competition import compete
-from synaptune.plasticity.engine import Reduce, detached, gather, inner, require, sized
+from synaptune.plasticity.engine import Reduce, detached, gather, inner, known, require, sized
 from synaptune.plasticity.radius import wide
 from synaptune.plasticity.synapses import DENSE, Synapses
 
@@ -63,6 +63,7 @@ def krotov_hopfield_update(
             f"p must be finite and at least 1, got {p}": isfinite(p) and p >= 1,
             f"delta must be finite and not negative, got {delta}": isfinite(delta) and delta >= 0,
             f"rank must be at least 2, got {rank}": rank >= 2,
+            **known("reduce", reduce, Reduce),
         },
     )
     w = wide(weight)

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from synaptune.errors import OptionError
 from synaptune.plasticity.competition import Sign, compete
-from synaptune.plasticity.engine import Border, Centre, Reduce, detached, gather, inner, require, sized
+from synaptune.plasticity.engine import Border, Centre, Reduce, detached, gather, inner, known, require, sized
 from synaptune.plasticity.radius import norms, per_filter, wide
 from synaptune.plasticity.synapses import DENSE, Synapses
 
@@ -98,6 +98,12 @@ def nhl_update(
             f"tau must be finite and positive, got {tau}": tau > 0 and isfinite(tau) and isfinite(1 / tau),
             f"delta must be finite and not negative, got {delta}": isfinite(delta) and delta >= 0,
             f"rank must be at least 2, got {rank}": rank >= 2,
+            **known("reading", reading, Reading),
+            **(known("temperature_on", temperature_on, TemperatureOn) if temperature_on is not None else {}),
+            **known("sign", sign, Sign),
+            **known("reduce", reduce, Reduce),
+            **known("centre", centre, Centre),
+            **known("border", border, Border),
         },
     )
     w = wide(weight)

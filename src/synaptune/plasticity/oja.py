@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from synaptune.plasticity.engine import Reduce, detached, gather, inner, require, sized
+from synaptune.plasticity.engine import Reduce, detached, gather, inner, known, require, sized
 from synaptune.plasticity.radius import wide
 from synaptune.plasticity.synapses import DENSE, Synapses
 
@@ -33,7 +33,7 @@ def oja_update(weight: Tensor, x: Tensor, *, synapses: Synapses = DENSE, eta: fl
     >>> oja_update(torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 1.0]]), eta=0.1)
     tensor([[0.0000, 0.2000]])
     """
-    require(eta, {})
+    require(eta, known("reduce", reduce, Reduce))
     w = wide(weight)
     sums = gather(weight, x, seen=w, gate=lambda y: y, synapses=synapses)
     correlation = sums.correlation  # sum of y x

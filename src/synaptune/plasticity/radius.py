@@ -7,12 +7,12 @@ filters, and the default is a radius per filter, read from the source model.
 
 from __future__ import annotations
 
-from typing import Literal, assert_never
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from synaptune.errors import InputError
+from synaptune.errors import InputError, OptionError
 
 __all__ = ["RadiusKind", "norms", "per_filter", "project", "radius_of", "wide"]
 
@@ -43,7 +43,8 @@ def radius_of(weight: Tensor, kind: RadiusKind = "filter") -> Tensor:
             case "unit":
                 radius = torch.ones_like(norm)
             case _:
-                assert_never(kind)
+                words = ", ".join(get_args(RadiusKind))
+                raise OptionError(f"the kind of radius must be one of {words}, got {kind!r}")
         return radius.to(torch.promote_types(weight.dtype, torch.float32)).clone()
 
 

@@ -16,11 +16,13 @@ from typing import Literal
 from torch import Tensor
 
 from synaptune.plasticity.competition import compete
-from synaptune.plasticity.engine import Reduce, detached, gather, inner, require, sized
+from synaptune.plasticity.engine import Reduce, detached, gather, inner, known, require, sized
 from synaptune.plasticity.radius import wide
 from synaptune.plasticity.synapses import DENSE, Synapses
 
-__all__ = ["softhebb_update"]
+__all__ = ["SoftSign", "softhebb_update"]
+
+SoftSign = Literal["plain", "anti", "hard"]
 
 
 @detached
@@ -31,7 +33,7 @@ def softhebb_update(
     synapses: Synapses = DENSE,
     eta: float,
     inverse_temperature: float = 1.0,
-    sign: Literal["plain", "anti", "hard"] = "plain",
+    sign: SoftSign = "plain",
     reduce: Reduce = "max",
 ) -> Tensor:
     """The change to add to `weight` after a batch.
@@ -53,7 +55,14 @@ def softhebb_update(
             [0.0000, 0.0000]])
     """
     sharp = isfinite(inverse_temperature) and inverse_temperature > 0
-    require(eta, {f"inverse_temperature must be finite and positive, got {inverse_temperature}": sharp})
+    require(
+        eta,
+        {
+            f"inverse_temperature must be finite and positive, got {inverse_temperature}": sharp,
+            **known("sign", sign, SoftSign),
+            **known("reduce", reduce, Reduce),
+        },
+    )
     w = wide(weight)
     sums = gather(
         weight,

@@ -20,7 +20,6 @@ from typing import Protocol, cast
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils import parametrize
 
 from synaptune.errors import IncompatibleModelError, InputError
 
@@ -81,7 +80,7 @@ class Dense:
             )
         return x.reshape(-1, x.shape[-1])
 
-    def places(self, x: Tensor, weight_shape: Sequence[int]) -> int:  # noqa: ARG002
+    def places(self, x: Tensor, weight_shape: Sequence[int]) -> int:
         return 1
 
     def respond(self, x: Tensor, weight: Tensor) -> Tensor:
@@ -90,7 +89,7 @@ class Dense:
     def correlate(self, x: Tensor, y: Tensor, weight_shape: Sequence[int]) -> Tensor:
         return torch.mm(y.transpose(0, 1), x.reshape(-1, x.shape[-1])).reshape(tuple(weight_shape))
 
-    def interior(self, x: Tensor, weight_shape: Sequence[int]) -> tuple[Synapses, Tensor]:  # noqa: ARG002
+    def interior(self, x: Tensor, weight_shape: Sequence[int]) -> tuple[Synapses, Tensor]:
         return self, x
 
     def channel_sum(self, x: Tensor) -> tuple[Tensor, int]:
@@ -247,7 +246,7 @@ def _require_linear_in_weight(module: nn.Module) -> None:
             f"a Hebbian rule needs a linear or convolution layer, and {name} is neither; name a layer "
             f"of type {', '.join(kind.__name__ for kind in _PLAIN_LAYERS)}, {_INSTEAD}"
         )
-    if not isinstance(module._parameters.get("weight"), nn.Parameter) or parametrize.is_parametrized(module):
+    if "weight" not in dict(module.named_parameters(recurse=False)):
         raise IncompatibleModelError(
             f"the weight of this {name} is computed from other tensors (weight normalisation, spectral "
             "normalisation, pruning or another parametrisation), so a Hebbian update of it would be "
