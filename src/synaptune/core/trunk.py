@@ -36,6 +36,8 @@ class Trunk:
         children = [child for child in tree.children(self.level) if not self._is_head(child)]
         self.blocks = frozenset(bodies if self._are_most(bodies, children) else ())
         self.parts = tuple(self._without_stem(self._between(children)))
+        if self.blocks:  # what is left of a block without its first convolution stands for the block
+            self.blocks |= {part for part in self.parts if part not in children and tree.mixers(part)}
 
     # --- the level of the blocks
 

@@ -102,6 +102,16 @@ def test_blocks_that_end_in_pooling_belong_to_the_resolution_they_work_at() -> N
     assert _shape(find_anatomy(model)) == ("eins.0", "eins.1", ("eins.3 eins.4", "zwei", "drei"), "aus")
 
 
+def test_blocks_without_visible_pooling_are_cut_by_width_also_after_the_first() -> None:
+    model = _named(
+        eins=nn.Sequential(*_conv_norm(3, 8), *_conv_norm(8, 8), *_conv_norm(8, 8)),
+        zwei=nn.Sequential(*_conv_norm(8, 16), *_conv_norm(16, 16)),
+        drei=nn.Sequential(*_conv_norm(16, 32), *_conv_norm(32, 32)),
+        aus=nn.Linear(32, 10),
+    )
+    assert find_anatomy(model).stages == (("eins.3", "eins.4", "eins.6", "eins.7"), ("zwei",), ("drei",))
+
+
 def test_pooling_hidden_in_the_forward_pass_is_made_up_for_by_width() -> None:
     model = _named(
         a=nn.Conv2d(3, 32, 3),
