@@ -5,6 +5,7 @@ from synaptune.algorithms import NHL, Dua, Norm, Source, Tent, Ttt
 from synaptune.api import adapt, methods
 from synaptune.core.adapter import Adapter
 from synaptune.core.layout import Layout
+from synaptune.diagnosis import doctor
 
 __all__ = [
     "NHL",
@@ -17,5 +18,6 @@ __all__ = [
     "Ttt",
     "__version__",
     "adapt",
+    "doctor",
     "methods",
 ]
