@@ -61,7 +61,7 @@ class Options:
             problem = _type_problem(value, hints[item.name]) or _bound_problem(value, item.metadata.get("bounds"))
             if problem:
                 problems.append(f"{item.name} {problem}, not {value!r}")
-        problems += self.contradictions()
+        problems = problems or self.contradictions()
         if problems:
             raise OptionError(f"{type(self).__name__}: {'; '.join(problems)}")
 

@@ -122,15 +122,15 @@ class Adapter(nn.Module):
             backup = Backup(named_tensors(self.model, self._snapshot.names), self.method.state())
             try:
                 step = self.method.step(self.model, images)
-                step.logits = self._logits(step.logits.detach())
+                step.logits = self._logits(step.logits).detach()
                 logits, distance = step.logits, self._snapshot.distance(self.model)
                 verdict = self._judge(step, distance)
                 if verdict.action is Action.KEEP and self.options.predict == "after":
                     logits = self.predict(images) if step.after is None else step.after
             except BaseException as error:
                 backup.put_back(self.model, self.method.load_state)
-                if isinstance(error, RuntimeError):
-                    error.add_note(self._explain_shapes(images))
+                if isinstance(error, Exception):
+                    error.add_note(self._explain_failure(images))
                 raise
             self.steps += 1
             self._last_images = images
@@ -324,14 +324,15 @@ class Adapter(nn.Module):
         if images.dim() < 2 or images.shape[0] == 0:
             raise InputError(f"a batch needs at least one image: its shape is {tuple(images.shape)}")
 
-    def _explain_shapes(self, images: Tensor) -> str:
+    def _explain_failure(self, images: Tensor) -> str:
         expected = ""
         if self.anatomy.first_conv is not None:
             channels = getattr(self.model.get_submodule(self.anatomy.first_conv), "in_channels", None)
             expected = f"; its first convolution {self.anatomy.first_conv!r} takes {channels} channels"
         return (
             f"synaptune: {type(self.model).__name__} failed on a batch of shape {tuple(images.shape)}, "
-            f"{images.dtype}, {images.device}{expected}. The adapted state is as before this batch."
+            f"{images.dtype}, {images.device}{expected}. A model must return its logits as one tensor. The adapted "
+            "state is as before this batch."
         )
 
     def _small_batch_events(self, images: Tensor) -> list[str]:

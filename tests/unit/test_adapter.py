@@ -1,0 +1,234 @@
+"""The adapter's own behaviour, apart from what the conformance suite asks of every method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import synaptune as st
+from synaptune.core.guard import Action, Guard, Verdict
+from synaptune.core.method import Step
+from synaptune.errors import InputError, StateFileError, SynaptuneError
+from synaptune.guards import Finite
+from tests.support.models import batches, build
+from tests.support.state import differences, portrait
+
+
+class Says(Guard):
+    """Gives the verdicts it was made with, then keeps."""
+
+    def __init__(self, *actions: Action):
+        self.actions = list(actions)
+
+    def judge(self, step: Step, weight_distance: float) -> Verdict:
+        action = self.actions.pop(0) if self.actions else Action.KEEP
+        return Verdict(action, "because")
+
+
+def test_a_verdict_of_undo_puts_the_step_back_and_is_recorded() -> None:
+    adapter = st.adapt(build("bn"), "tent", lr=0.1, guards=[Says(Action.KEEP, Action.UNDO)])
+    first, second, third = batches(3)
+    adapter(first)
+    before = portrait(adapter.model)
+    adapter(second)
+    assert [key for key in differences(before, portrait(adapter.model)) if key.startswith("tensor")] == []
+    assert adapter.history[-1].events == ("undo: because",)
+    reference = st.adapt(build("bn"), "tent", lr=0.1)
+    reference(first)
+    assert torch.equal(adapter(third), reference(third)), "the optimiser kept a trace of the undone step"
+
+
+def test_the_strongest_verdict_wins_whatever_the_order() -> None:
+    for guards in ([Says(Action.RESET), Says(Action.UNDO)], [Says(Action.UNDO), Says(Action.RESET)]):
+        adapter = st.adapt(build("bn"), "tent", guards=guards)
+        source = portrait(build("bn"))
+        adapter(batches(1)[0])
+        assert adapter.steps == 0
+        now = portrait(adapter.model)
+        assert all(source[key][0] == now[key][0] for key in source if key.startswith("tensor"))
+
+
+@pytest.mark.parametrize(
+    ("logits", "distance", "action"),
+    [
+        ([[0.0, 1.0]], 0.1, Action.KEEP),
+        ([[0.0, float("nan")]], 0.1, Action.UNDO),
+        ([[float("inf"), 0.0]], 0.1, Action.UNDO),
+        ([[0.0, 1.0]], float("nan"), Action.UNDO),
+        ([[0.0, 1.0]], float("inf"), Action.UNDO),
+    ],
+)
+def test_finite_guard_truth_table(logits: list[list[float]], distance: float, action: Action) -> None:
+    assert Finite().judge(Step(logits=torch.tensor(logits)), distance).action is action
+
+
+def test_a_loss_that_overflows_changes_nothing_and_is_recorded() -> None:
+    model = build("bn")
+    adapter = st.adapt(model, "tent")
+    with torch.no_grad():
+        model.out.weight.fill_(1e38)
+    before = portrait(model)
+    adapter(batches(1)[0])
+    assert [key for key in differences(before, portrait(model)) if key.startswith("tensor")] == []
+    assert "loss is not finite: no update" in adapter.history[-1].events
+    assert any(event.startswith("undo: logits") for event in adapter.history[-1].events)
+
+
+def test_two_adapters_on_one_model_are_refused() -> None:
+    model = build("bn")
+    adapter = st.adapt(model)
+    with pytest.raises(SynaptuneError, match="being adapted already"):
+        st.adapt(model, "tent")
+    with pytest.raises(SynaptuneError, match="being adapted already"):
+        st.adapt(adapter)
+    adapter.detach()
+    st.adapt(model, "tent").detach()
+
+
+def test_a_refused_method_leaves_the_model_as_it_was() -> None:
+    model = build("gn").train()
+    before = portrait(model)
+    with pytest.raises(st.errors.IncompatibleModelError, match=r"norm replaces.*GroupNorm.*Use method='nhl'"):
+        st.adapt(model, "norm")
+    assert differences(before, portrait(model)) == []
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        (torch.zeros(2, 3, 8, 8, dtype=torch.uint8), r"floating point, not torch.uint8; try images.float\(\) / 255"),
+        (torch.zeros(0, 3, 8, 8), "at least one image"),
+        (torch.zeros(3), "at least one image"),
+        ([1, 2], "must be a torch.Tensor, not list"),
+    ],
+)
+def test_unusable_batches_name_the_fix(batch: Tensor, message: str) -> None:
+    adapter = st.adapt(build("bn"))
+    for call in (adapter, adapter.predict):
+        with pytest.raises(InputError, match=message):
+            call(batch)
+
+
+def test_wrong_channel_count_is_explained() -> None:
+    adapter = st.adapt(build("bn"))
+    with pytest.raises((RuntimeError, InputError)) as caught:
+        adapter(torch.rand(4, 1, 8, 8))
+    assert "first convolution 'stem' takes 3 channels" in caught.value.__notes__[0]
+
+
+class _Tuple(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = build("bn")
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        return self.inner(images), images
+
+
+def test_a_model_that_returns_more_than_logits_is_explained() -> None:
+    with pytest.raises(InputError, match="it returned tuple. Wrap it in a module"):
+        st.adapt(_Tuple(), "source")(batches(1)[0])
+    with pytest.raises(AttributeError) as caught:
+        st.adapt(_Tuple(), "tent")(batches(1)[0])
+    assert "must return its logits as one tensor" in caught.value.__notes__[0]
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    adapter = st.adapt(build("bn"), "tent")
+    adapter(batches(1)[0])
+    adapter.save(tmp_path / "state.safetensors")
+    return tmp_path / "state.safetensors"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: st.adapt(build("bn", seed=1), "tent"), "belongs to another model"),
+        (lambda: st.adapt(build("bn-biased-conv"), "tent"), "belongs to another model"),
+        (lambda: st.adapt(build("bn"), "nhl"), "saved by method 'tent'"),
+        (lambda: st.adapt(build("bn"), "tent", lr=1e-2), r"lr=0.001 \(here 0.01\)"),
+    ],
+)
+def test_a_strangers_state_is_refused_and_nothing_changes(
+    saved: Path, make: Callable[[], st.Adapter], message: str
+) -> None:
+    adapter = make()
+    adapter(batches(1)[0])
+    before = portrait(adapter.model)
+    with pytest.raises(StateFileError, match=message):
+        adapter.load(saved)
+    assert differences(before, portrait(adapter.model)) == []
+
+
+@pytest.mark.parametrize("damage", ["truncate", "garbage", "missing", "other format"])
+def test_damaged_state_files_are_refused(saved: Path, damage: str) -> None:
+    from safetensors.torch import save_file
+
+    if damage == "truncate":
+        saved.write_bytes(saved.read_bytes()[:-20])
+    elif damage == "garbage":
+        saved.write_text("<html>not found</html>")
+    elif damage == "missing":
+        saved.unlink()
+    else:
+        save_file({"x": torch.zeros(1)}, saved)
+    with pytest.raises(StateFileError, match="not a usable state file"):
+        st.adapt(build("bn"), "tent").load(saved)
+
+
+def test_state_files_hold_only_what_changed(tmp_path: Path) -> None:
+    from safetensors import safe_open
+
+    adapter = st.adapt(build("bn"), "nhl", stages=(1,))
+    adapter(batches(1)[0])
+    adapter.save(tmp_path / "state.safetensors")
+    with safe_open(tmp_path / "state.safetensors", framework="pt") as file:
+        model = {name for name in file.keys() if name.startswith("model/")}  # noqa: SIM118
+    assert model == {"model/stem.weight", "model/one.0.weight", "model/one.1.weight", "model/one.1.bias"}
+    assert list(tmp_path.iterdir()) == [tmp_path / "state.safetensors"], "a temporary file was left"
+
+
+def test_fingerprint_is_that_of_the_source_however_far_the_model_moved() -> None:
+    adapter = st.adapt(build("bn"), "tent", lr=0.1)
+    twin = st.adapt(build("bn"), "nhl")
+    adapter(batches(1)[0])
+    assert adapter.fingerprint == twin.fingerprint
+    assert adapter.fingerprint != st.adapt(build("bn", seed=1)).fingerprint
+
+
+def test_freezing_needs_a_batch_where_statistics_come_from_it() -> None:
+    adapter = st.adapt(build("bn"), "tent")
+    with pytest.raises(SynaptuneError, match=r"adapter.freeze\(images\)"):
+        adapter.freeze()
+    images = batches(1)[0]
+    torch.testing.assert_close(adapter.freeze(images)(images), adapter.predict(images), rtol=0, atol=1e-5)
+
+
+def test_snapshot_copies_the_changed_tensors_not_the_model() -> None:
+    adapter = st.adapt(build("bn"), "tent")
+    copied = sum(tensor.numel() for tensor in adapter._snapshot.tensors.values())
+    assert copied == 2 * (6 + 8 + 8 + 12 + 12)
+
+
+def test_moving_the_adapter_keeps_it_working_and_casting_is_refused() -> None:
+    adapter = st.adapt(build("bn"), "tent")
+    first, second = batches(2)
+    adapter(first)
+    twin = st.adapt(build("bn"), "tent")
+    twin(first)
+    assert torch.equal(adapter.to("cpu")(second), twin(second))
+    with pytest.raises(SynaptuneError, match="dtype before"):
+        adapter.double()
+
+
+def test_pieces_may_be_named_by_the_user() -> None:
+    model = build("bn")
+    layout = st.Layout(first_conv="one.0", stages=(("two",), ("three", "four")))
+    adapter = st.adapt(model, "nhl-12", layout=layout)
+    moved = {name.split(".")[0] for name in adapter.method.touches(model, adapter.anatomy).parameters}
+    assert moved == {"one", "two", "three", "four"}
