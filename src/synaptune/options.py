@@ -49,7 +49,7 @@ class Options:
     >>> Walk(pace=-1)
     Traceback (most recent call last):
     ...
-    synaptune.errors.OptionError: Walk: pace must be above 0, not -1
+    synaptune.errors.OptionError: Walk: pace must be above 0, not -1.0
     """
 
     def __post_init__(self) -> None:
