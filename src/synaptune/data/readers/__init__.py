@@ -1,0 +1,1 @@
+"""One module per file format; each reader turns files that were found into a `DataSet`."""
