@@ -109,10 +109,6 @@ class Trunk:
         for child in children:
             if not self._holds_first(child):
                 parts.append(child)
-            elif self.tree.is_composite(child) and not self._is_stem(child):
+            elif self.tree.is_composite(child):
                 parts.extend(self._without_stem(self.tree.children(child)))
         return [part for part in parts if part != self._stem_norm]
-
-    def _is_stem(self, child: str) -> bool:
-        """Whether `child`, which holds the first convolution, is a stem of several layers and not the first block."""
-        return child in self.tree.children(self.level) and child not in self._bodies(self.level)

@@ -179,6 +179,34 @@ def test_one_transformer_block_is_not_cut_into_attention_and_mlp() -> None:
     assert find_anatomy(model).stages == (("blocks",),)
 
 
+def test_one_block_of_several_modules_is_not_taken_for_a_series() -> None:
+    mixing = _named(qkv=nn.Linear(16, 48), proj=nn.Linear(16, 16))
+    block = _named(norm1=nn.LayerNorm(16), attn=mixing, norm2=nn.LayerNorm(16), mlp=Block().think)
+    model = _named(embed=nn.Conv2d(3, 16, 4, 4), block=block, head=nn.Linear(16, 10))
+    assert find_anatomy(model).stages == (("block",),)
+
+
+def test_a_long_second_stage_is_not_taken_for_the_whole_trunk() -> None:
+    second = nn.Sequential(Residual(8, 16, 2), *(Residual(16, 16) for _ in range(9)))
+    model = _named(stem=nn.Conv2d(3, 8, 3), one=nn.Sequential(Residual(8, 8)), two=second, out=nn.Linear(16, 10))
+    assert find_anatomy(model).stages == (("one",), ("two",))
+
+
+def _trunk_with(neck: nn.Module) -> nn.Module:
+    body = nn.Sequential(*(Residual(8, 8, stride) for stride in (1, 2, 1, 2, 1, 2, 1, 1)))
+    return _named(stem=nn.Conv2d(3, 8, 3), body=body, neck=neck, out=nn.Linear(8, 10))
+
+
+def test_neck_at_the_resolution_of_the_last_stage_is_left_out() -> None:
+    found = find_anatomy(_trunk_with(Residual(8, 8)))
+    assert [len(stage) for stage in found.stages] == [1, 2, 2, 3]
+    assert found.stages[-1][-1] == "body.7"
+
+
+def test_group_that_lowers_the_resolution_after_the_trunk_is_a_stage() -> None:
+    assert find_anatomy(_trunk_with(Residual(8, 8, stride=2))).stages == (("body",), ("neck",))
+
+
 def test_nested_encoder_with_embeddings_is_descended_into() -> None:
     inner = _named(
         embeddings=_named(patches=_named(projection=nn.Conv2d(3, 16, 4, 4)), dropout=nn.Dropout(0.1)),
@@ -221,6 +249,12 @@ def test_input_normalisation_written_as_convolution_or_norm_is_no_layer_of_the_n
     for scaler in (nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3, affine=False)):
         found = find_anatomy(nn.Sequential(scaler, *_resnet().children()))
         assert _shape(found) == ("1", "2", ("3", "4"), "5")
+
+
+def test_normalisation_of_the_input_belongs_to_no_stage_of_a_flat_network() -> None:
+    layers = [nn.BatchNorm2d(3), *_conv_norm(3, 8), *_conv_norm(8, 8, nn.MaxPool2d(2)), *_conv_norm(8, 8)]
+    found = find_anatomy(nn.Sequential(*layers, nn.Flatten(), nn.Linear(8, 10)))
+    assert _shape(found) == ("1", "2", ("4 5", "8 9"), "12")
 
 
 def test_the_only_convolution_that_takes_images_is_first_whatever_the_order() -> None:
