@@ -130,7 +130,7 @@ class _Tuple(nn.Module):
 
 
 def test_a_model_that_returns_more_than_logits_is_explained() -> None:
-    with pytest.raises(InputError, match="it returned tuple. Wrap it in a module"):
+    with pytest.raises(InputError, match=r"it returned tuple\. Wrap it in a module"):
         st.adapt(_Tuple(), "source")(batches(1)[0])
     with pytest.raises(AttributeError) as caught:
         st.adapt(_Tuple(), "tent")(batches(1)[0])
