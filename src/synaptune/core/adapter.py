@@ -302,7 +302,7 @@ class Adapter(nn.Module):
         if fn(probe).dtype != probe.dtype:
             raise SynaptuneError("change the model's dtype before synaptune.adapt: undo is exact only in one dtype")
         state = {name: tensor.detach().clone() for name, tensor in self.method.state().items()}
-        super()._apply(fn, recurse)
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         if state:
             self.method.load_state(state)
         return self
