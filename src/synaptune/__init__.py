@@ -1,5 +1,6 @@
 """synaptune keeps a trained image classifier accurate while its inputs drift."""
 
+from synaptune import errors
 from synaptune._version import __version__
 from synaptune.algorithms import NHL, Dua, Norm, Source, Tent, Ttt
 from synaptune.api import adapt, methods
@@ -19,5 +20,6 @@ __all__ = [
     "__version__",
     "adapt",
     "doctor",
+    "errors",
     "methods",
 ]
