@@ -77,7 +77,14 @@ class LazyImages(ABC):
     @overload
     def __getitem__(self, key: slice | Sequence[int] | npt.NDArray[Any]) -> Pixels: ...
     def __getitem__(self, key: Any) -> Pixels:
-        """Images at an index, a slice, a list of indices or a mask; raises if one cannot be read."""
+        """Images at an index, a slice, a list of indices or a mask; raises if one cannot be read.
+
+        Further indices after a comma apply to the pixels: `images[3, 0, 0]`.
+        """
+        if isinstance(key, tuple):
+            inside = key[1:] if np.ndim(np.empty(len(self), np.bool_)[key[0]]) == 0 else (slice(None), *key[1:])
+            picked: Pixels = self[key[0]][inside]
+            return picked
         positions = np.arange(len(self), dtype=np.int64)[key]
         pixels, readable = self.read(np.atleast_1d(positions))
         if not readable.all():

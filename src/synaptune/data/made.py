@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import tempfile
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,7 @@ class KeptImages(LazyImages):
 
     def __init__(self, images: LazyImages, folder: Path, listener: Listener = silent):
         self._images, self._folder, self._listener = images, folder, listener
+        self._lock = threading.Lock()
         self._mapped: npt.NDArray[np.uint8] | None = None
         self._readable: npt.NDArray[np.bool_] = np.ones(len(images), np.bool_)
 
@@ -62,16 +64,10 @@ class KeptImages(LazyImages):
         return self._folder / digest[:2] / f"{digest}.npy"
 
     def read(self, positions: Positions) -> PixelsRead:
-        mapped = self._mapped
-        if mapped is None:
-            path = self.path
-            mapped = self._open(path)
+        with self._lock:  # two threads of a stream must not both make it
+            mapped = self._mapped
             if mapped is None:
-                self._make(path)
-                mapped = self._open(path)
-            if mapped is None:
-                raise DataError(f"{path} vanished right after it was made; call again, or use cache=False")
-            self._mapped = mapped
+                self._mapped = mapped = self._opened_or_made(self.path)
         readable = self._readable[positions]
         return PixelsRead(np.asarray(mapped[positions[readable]]), readable)
 
@@ -80,6 +76,15 @@ class KeptImages(LazyImages):
 
     def describe(self, position: int) -> str:
         return self._images.describe(position)
+
+    def _opened_or_made(self, path: Path) -> npt.NDArray[np.uint8]:
+        mapped = self._open(path)
+        if mapped is None:
+            self._make(path)
+            mapped = self._open(path)
+        if mapped is None:
+            raise DataError(f"{path} vanished right after it was made; call again, or use cache=False")
+        return mapped
 
     def _open(self, path: Path) -> npt.NDArray[np.uint8] | None:
         """Map the file, or None if it is not there or not what it should be."""
