@@ -1,0 +1,39 @@
+"""A job: what one worker does at a stretch. One cell, or the whole stream of cells that shares an adapted state."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from synaptune.bench.cell import Cell
+
+__all__ = ["Job", "jobs_of"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Cells to measure in this order.
+
+    Attributes:
+        run: name of the run.
+        cells: what is measured; more than one only where nothing is reset in between.
+        wanted: keys of the cells whose rows are not there yet.
+    """
+
+    run: str
+    cells: tuple[Cell, ...]
+    wanted: frozenset[str]
+
+
+def jobs_of(cells: Sequence[Cell], *, run: str, done: Collection[str]) -> list[Job]:
+    """Group cells that share an adapted state; leave out what is done.
+
+    A stream of which some rows are missing is measured again from its start, because a later row needs the state
+    that the earlier cells leave behind.
+    """
+    groups: dict[object, list[Cell]] = {}
+    for cell in cells:
+        group = cell.stream if cell.protocol.reset == "never" else cell.key
+        groups.setdefault(group, []).append(cell)
+    jobs = [Job(run, tuple(group), frozenset(cell.key for cell in group) - set(done)) for group in groups.values()]
+    return [job for job in jobs if job.wanted]

@@ -1,0 +1,262 @@
+"""Measuring a job: one adapter, one stream, four errors, and what it cost.
+
+The adapter sees images. Its step's logits are read by a guard that always says "keep", so that predictions from before
+an update are known whatever the method's `predict` says; those from after it come from the adapter itself or, outside
+the clock, from `predict`. Labels meet logits here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import platform
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from synaptune._version import __version__
+from synaptune.api import adapt
+from synaptune.bench.cell import Cell
+from synaptune.bench.job import Job
+from synaptune.bench.row import Row, Status
+from synaptune.bench.sources import Subject, load_subject
+from synaptune.core.adapter import Adapter, SmallBatchWarning
+from synaptune.core.guard import KEEP, Guard, Verdict
+from synaptune.core.method import Step
+from synaptune.errors import DataError, IncompatibleModelError, WeightsError
+from synaptune.metrics import PeakMemory, Tally, latency
+from synaptune.streams import Stream
+
+__all__ = ["Measured", "Witness", "measure", "measure_cell", "portable", "versions"]
+
+_MOST_EVENTS = 100
+
+
+class Witness(Guard):
+    """Remembers the newest step and never objects."""
+
+    def __init__(self) -> None:
+        self.step: Step | None = None
+
+    def judge(self, step: Step, weight_distance: float) -> Verdict:
+        self.step = step
+        return KEEP
+
+
+@dataclass
+class Measured:
+    """What one pass gave."""
+
+    online: Tally = field(default_factory=Tally)
+    after: Tally = field(default_factory=Tally)
+    seconds: list[float] = field(default_factory=list)
+    forwards: int = 0
+    backwards: int = 0
+    weight_distance: float | None = None
+    events: list[str] = field(default_factory=list)
+    stages: list[list[float]] = field(default_factory=list)
+    full: float | None = None
+    peak_mb: float | None = None
+
+    def as_row(self, cell: Cell) -> dict[str, Any]:
+        """Return the measured keys of a row."""
+        # With a horizon the pass covers a part of the set, which no other error may be compared with.
+        whole = cell.protocol.horizon is None
+        first = self.online if self.online.images else self.after
+        times = latency(self.seconds)
+        return {
+            "error_online": _error(self.online) if whole else None,
+            "error_after": _error(self.after) if whole else None,
+            "error_full": self.full,
+            "error_oracle": min((error for batches, error in self.stages if batches > 0), default=None),
+            "ece": round(first.calibration_error(), 4) if whole else None,
+            "ms_per_batch_p50": times.p50,
+            "ms_per_batch_p95": times.p95,
+            "forwards": self.forwards,
+            "backwards": self.backwards,
+            "peak_mb": self.peak_mb,
+            "error_per_batch": first.error_per_batch,
+            "error_per_stage": self.stages or None,
+            "weight_distance": self.weight_distance,
+            "events": self._shortened_events(),
+        }
+
+    def _shortened_events(self) -> list[str]:
+        more = len(self.events) - _MOST_EVENTS
+        return [*self.events[:_MOST_EVENTS], f"and {more} more"] if more > 0 else self.events
+
+
+def measure(job: Job) -> Iterator[Row]:
+    """Measure the cells of a job, and give the rows that are wanted. Errors become rows."""
+    adapter: Adapter | None = None
+    broken = ""
+    try:
+        for cell in job.cells:
+            start = time.perf_counter()
+            if broken:
+                row = Row.of(
+                    cell, run=job.run, status="failed", error=f"an earlier cell of its stream failed: {broken}"
+                )
+            else:
+                try:
+                    with _settings(cell):
+                        subject = load_subject(cell)
+                        adapter = adapter or _adapter_of(subject, cell)
+                        row = measure_cell(cell, adapter, subject, run=job.run, since=start)
+                except Exception as error:  # noqa: BLE001  # whatever a method or a file does costs its own cell only
+                    broken = portable(f"{type(error).__name__}: {error}")
+                    row = Row.of(cell, run=job.run, status=_status_of(error), error=broken)
+            if cell.key in job.wanted:
+                yield row
+    finally:
+        if adapter is not None:
+            adapter.detach()
+
+
+def measure_cell(cell: Cell, adapter: Adapter, subject: Subject, *, run: str, since: float | None = None) -> Row:
+    """Run one adapter over the stream of a cell.
+
+    Args:
+        cell: what is measured.
+        adapter: made for the cell's method and options.
+        subject: the cell's images and labels.
+        run: name of the run.
+        since: `time.perf_counter()` when work on the cell began.
+    """
+    start = time.perf_counter() if since is None else since
+    measured = _one_pass(adapter, subject, cell)
+    return Row.of(
+        cell,
+        run=run,
+        images=subject.stream.samples,
+        weights=Path(subject.loaded.card.weights).name,
+        versions=versions(),
+        fingerprint=adapter.fingerprint,
+        recipe=subject.recipe.fields,
+        recipe_digest=subject.recipe.digest,
+        frost=subject.frost,
+        **measured.as_row(cell),
+        seconds=round(time.perf_counter() - start, 3),
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of everything that decides numbers."""
+    return {
+        "synaptune": __version__,
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def _adapter_of(subject: Subject, cell: Cell) -> Adapter:
+    model = subject.loaded.model.to(cell.protocol.device)
+    adapter = adapt(model, cell.method, **_keywords(cell))
+    adapter.guards = (*adapter.guards, Witness())
+    return adapter
+
+
+def _keywords(cell: Cell) -> dict[str, Any]:
+    return {name: getattr(cell.options, name) for name in cell.options.as_dict()}
+
+
+def _one_pass(adapter: Adapter, subject: Subject, cell: Cell) -> Measured:
+    protocol, measured = cell.protocol, Measured()
+    evaluation = dataclasses.replace(subject.stream, batch=protocol.full_batch or protocol.batch)
+    remembers = not _forgets(adapter)
+    if protocol.oracle_every and remembers:
+        measured.stages.append([0, _whole_set(adapter, subject, evaluation, protocol.device)])
+    done = 0
+    with PeakMemory(protocol.device) as memory:
+        for images, labels in _batches(subject, subject.stream, protocol.device):
+            _one_batch(adapter, images, labels, measured, ask_after=protocol.after and remembers)
+            done += 1
+            if protocol.oracle_every and remembers and done % protocol.oracle_every == 0:
+                measured.stages.append([done, _whole_set(adapter, subject, evaluation, protocol.device)])
+            if done == protocol.horizon:
+                break
+    measured.peak_mb = memory.megabytes
+    if protocol.full and remembers:
+        known = measured.stages and measured.stages[-1][0] == done
+        measured.full = measured.stages[-1][1] if known else _whole_set(adapter, subject, evaluation, protocol.device)
+    return measured
+
+
+def _one_batch(adapter: Adapter, images: Tensor, labels: Tensor, measured: Measured, *, ask_after: bool) -> None:
+    returned = adapter(images)
+    step = next(guard.step for guard in adapter.guards if isinstance(guard, Witness))
+    assert step is not None
+    record = adapter.history[-1]
+    measured.seconds.append(record.seconds)
+    measured.forwards += record.forwards
+    measured.backwards += record.backwards
+    measured.weight_distance = record.weight_distance
+    measured.events += [f"{record.step}: {event}" for event in record.events]
+    # A method that hands over its own logits from after the update learns image by image: there is no "before".
+    if step.after is None:
+        measured.online.add(step.logits, labels)
+    if step.after is not None or adapter.options.predict == "after":
+        measured.after.add(returned, labels)
+    elif ask_after:
+        measured.after.add(adapter.predict(images), labels)
+
+
+def _whole_set(adapter: Adapter, subject: Subject, stream: Stream, device: str) -> float:
+    tally = Tally()
+    for images, labels in _batches(subject, stream, device):
+        tally.add(adapter.predict(images), labels)
+    return round(tally.error, 4)
+
+
+def _batches(subject: Subject, stream: Stream, device: str) -> Iterator[tuple[Tensor, Tensor]]:
+    """Play a stream as pairs of images and labels, numbered as the model's outputs."""
+    for batch in stream:
+        yield batch.images.to(device), subject.numbering[stream.labels[batch.index]]
+
+
+def _forgets(adapter: Adapter) -> bool:
+    """Whether the method goes back to the source for every image, so that it has no state to evaluate."""
+    return getattr(adapter.options, "variant", None) == "slow"
+
+
+def _error(tally: Tally) -> float | None:
+    return round(tally.error, 4) if tally.images else None
+
+
+@contextmanager
+def _settings(cell: Cell) -> Iterator[None]:
+    """Pin threads and the global seed for one cell, and put both back."""
+    threads = torch.get_num_threads()
+    on_cpu = torch.device(cell.protocol.device).type == "cpu"
+    torch.set_num_threads(cell.protocol.threads)
+    try:
+        with torch.random.fork_rng(devices=[] if on_cpu else None), warnings.catch_warnings():
+            torch.manual_seed(cell.seed)
+            warnings.simplefilter("ignore", SmallBatchWarning)  # the row's events say it
+            yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _status_of(error: Exception) -> Status:
+    if isinstance(error, DataError | WeightsError):
+        return "missing"
+    return "inapplicable" if isinstance(error, IncompatibleModelError) else "failed"
+
+
+def portable(text: str) -> str:
+    """Leave this machine's folders out of what is written to a run."""
+    for folder, name in ((Path.cwd(), "."), (Path.home(), "~")):
+        # The root folder is a prefix of every path and no secret.
+        if str(folder) != os.sep:
+            text = text.replace(str(folder), name)
+    return text

@@ -1,0 +1,119 @@
+"""`key=value` on the command line, applied to what a table's file says, before it is checked.
+
+| key | changes |
+| --- | --- |
+| `seeds=[0,1,2]`, `data=cifar10-c`, `corruptions=[fog,snow]` | that key of the table |
+| `batch=200`, `images=2000` (or `protocol.batch=200`) | that switch, for all lines |
+| `methods=[tent,nhl]`, `models=[resnet20]` | keeps these lines of the table; a name that it lacks is a new line |
+| `tent.lr=1e-4`, `tent.batch=200` | that option, or switch, of the lines whose method or label is `tent` |
+| `NAME.weights=FILE` | the weights file of the model `NAME` |
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from synaptune.bench.protocol import Protocol
+from synaptune.bench.scalars import read_text
+from synaptune.core.registry import find
+from synaptune.errors import OptionError, UnknownNameError
+
+__all__ = ["apply_overrides", "parse_overrides"]
+
+_SWITCHES = {item.name for item in dataclasses.fields(Protocol)}
+
+
+def parse_overrides(words: Iterable[str]) -> dict[str, Any]:
+    """Read `key=value` words; values are YAML.
+
+    >>> parse_overrides(["batch=200", "tent.lr=1e-4", "methods=[tent, nhl]"])
+    {'batch': 200, 'tent.lr': 0.0001, 'methods': ['tent', 'nhl']}
+    """
+    found = {}
+    for word in words:
+        key, separator, value = word.partition("=")
+        if not separator or not key.strip():
+            raise OptionError(f"{word!r} is not of the form key=value, such as batch=200 or methods=[tent,nhl]")
+        found[key.strip()] = read_text(value, where=f"the value of {key.strip()}")
+    return found
+
+
+def apply_overrides(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a table's file says, with the changes made.
+
+    >>> apply_overrides({"methods": ["source", "tent"]}, {"methods": ["tent"], "batch": 64})
+    {'methods': ['tent'], 'protocol': {'batch': 64}}
+    """
+    changed: dict[str, Any] = copy.deepcopy(dict(values))
+    # Lines are chosen first, so that options reach the lines that stay.
+    for key in sorted(overrides, key=lambda key: "." in key):
+        value = overrides[key]
+        head, _, tail = key.removeprefix("protocol.").rpartition(".")
+        if not head and tail in _SWITCHES:
+            _set_switch(changed, tail, value)
+        elif key in ("methods", "models"):
+            changed[key] = _chosen(changed.get(key), value, key.removesuffix("s"))
+        elif not head:
+            changed[key] = value
+        else:
+            _set_on_lines(changed, head, tail, value)
+    return changed
+
+
+def _set_switch(values: dict[str, Any], name: str, value: Any) -> None:
+    values["protocol"] = {**(values.get("protocol") or {}), name: value}
+    # A line whose own protocol sets this switch means it (the oracle's batch of one), so it stays.
+
+
+def _chosen(entries: Any, wanted: Any, kind: str) -> list[Any]:
+    existing = entries if isinstance(entries, list) else [entries] if entries else []
+    chosen: list[Any] = []
+    for name in wanted if isinstance(wanted, list) else [wanted]:
+        matching = [entry for entry in existing if isinstance(name, str) and _is_called(entry, name, kind)]
+        chosen += matching or [name]
+    return chosen
+
+
+def _set_on_lines(values: dict[str, Any], head: str, tail: str, value: Any) -> None:
+    hit = False
+    for kind in ("method", "model"):
+        entries = values.get(f"{kind}s")
+        lines = entries if isinstance(entries, list) else [entries] if entries else []
+        for number, entry in enumerate(lines):
+            if _is_called(entry, head, kind):
+                hit = True
+                line: dict[str, Any] = {kind: entry} if isinstance(entry, str) else dict(entry)
+                if kind == "model":
+                    line[tail] = value
+                else:
+                    place = "protocol" if _is_switch(str(line.get("method")), tail) else "options"
+                    line[place] = dict(line.get(place) or {}) | {tail: value}
+                lines[number] = line
+        if lines:
+            values[f"{kind}s"] = lines
+    if not hit:
+        raise OptionError(f"{head}.{tail}: this table has no method or model {head!r}")
+
+
+def _is_switch(method: str, name: str) -> bool:
+    """Whether `METHOD.name` means the protocol: where both have such a name, the method's option is meant."""
+    try:
+        return name in _SWITCHES and not hasattr(find(method).options, name)
+    except UnknownNameError:  # said later, with everything else that is wrong
+        return False
+
+
+def _is_called(entry: Any, name: str, kind: str) -> bool:
+    if isinstance(entry, str):
+        return name in _names(entry)
+    if not isinstance(entry, dict):
+        return False
+    return name in (*_names(str(entry.get(kind, ""))), entry.get("label"), entry.get("paper"))
+
+
+def _names(entry: str) -> tuple[str, str]:
+    """`zoo:NAME` and `timm:NAME` may be called NAME."""
+    return entry, entry.rpartition(":")[2]

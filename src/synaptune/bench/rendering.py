@@ -1,0 +1,197 @@
+"""A sheet as Markdown, plain text or JSON.
+
+Each method has up to three lines: ours, what is printed, the difference. Numbers are errors in percent; a count such
+as `(5/15)` says that a mean is over 5 of 15 columns, `±` is the standard deviation over seeds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from synaptune.bench.sheet import Block, Entry, Line, Sheet
+
+__all__ = ["Form", "render_sheet"]
+
+Form = Literal["markdown", "text", "json"]
+
+_SHORT = {
+    "gaussian_noise": "gauss",
+    "shot_noise": "shot",
+    "impulse_noise": "impul",
+    "defocus_blur": "defoc",
+    "glass_blur": "glass",
+    "motion_blur": "motn",
+    "zoom_blur": "zoom",
+    "brightness": "brit",
+    "contrast": "contr",
+    "elastic_transform": "elast",
+    "pixelate": "pixel",
+    "jpeg_compression": "jpeg",
+    "speckle_noise": "speck",
+    "gaussian_blur": "gblur",
+    "spatter": "spatt",
+    "saturate": "satur",
+}
+_EFFECTS = "Mean of the complete lines at each level of a factor:"
+_STATES = {"missing": "not here", "inapplicable": "n/a", "failed": "failed", "open": "open"}
+
+
+def render_sheet(sheet: Sheet, form: Form = "markdown", *, command: str = "") -> str:
+    """Render a sheet.
+
+    Args:
+        sheet: the content.
+        form: which notation.
+        command: what makes these numbers again; it stands under the table.
+    """
+    return {"markdown": _markdown, "text": _text, "json": _json}[form](sheet, command)
+
+
+def _markdown(sheet: Sheet, command: str) -> str:
+    parts = [f"# {sheet.title}", ""]
+    for block in sheet.blocks:
+        table = _table(block)
+        rule = ["---", "---", *("---:" for _ in table[0][2:])]
+        parts += [f"## {block.title}", "", *(f"| {' | '.join(row)} |" for row in (table[0], rule, *table[1:])), ""]
+        if block.effects:
+            rows = [["factor", "level", "mean", "lines"], ["---", "---", "---:", "---:"], *_effects(block)]
+            parts += [_EFFECTS, "", *(f"| {' | '.join(row)} |" for row in rows), ""]
+    parts += _below(sheet, command, bullet="- ", code="`")
+    return "\n".join(parts)
+
+
+def _text(sheet: Sheet, command: str) -> str:
+    parts = [sheet.title, "=" * len(sheet.title), ""]
+    for block in sheet.blocks:
+        parts += [block.title, "", *_aligned(_table(block)), ""]
+        if block.effects:
+            parts += [_EFFECTS, "", *_aligned([["factor", "level", "mean", "lines"], *_effects(block)]), ""]
+    parts += _below(sheet, command, bullet="* ", code="")
+    return "\n".join(line.rstrip() for line in parts)
+
+
+def _aligned(table: list[list[str]]) -> list[str]:
+    widths = [max(len(row[place]) for row in table) for place in range(len(table[0]))]
+    pads: list[Callable[[str, int], str]] = [str.ljust, str.ljust, *(str.rjust for _ in widths[2:])]
+    lines = ["  ".join(pad(cell, width) for pad, cell, width in zip(pads, row, widths, strict=True)) for row in table]
+    return [lines[0], "  ".join("-" * width for width in widths), *lines[1:]]
+
+
+def _effects(block: Block) -> list[list[str]]:
+    return [[effect.factor, effect.level, f"{effect.mean:.2f}", str(effect.lines)] for effect in block.effects]
+
+
+def _below(sheet: Sheet, command: str, *, bullet: str, code: str) -> list[str]:
+    said = [f"Errors in percent; {sheet.stamp}."] if sheet.stamp else ["Nothing has been measured yet."]
+    if command:
+        said.append(f"Made by: {code}{command}{code}")
+    if sheet.absent:
+        said += ["", "Not measured here:", "", *(bullet + text for text in sheet.absent)]
+    if sheet.notes:
+        said += ["", "Notes:", "", *(bullet + text for text in sheet.notes)]
+    return [*said, ""]
+
+
+def _table(block: Block) -> list[list[str]]:
+    """Header and lines of a block, as text."""
+    single = len(block.columns) == 1
+    columns = [*(_SHORT.get(name, name) for name in block.columns), *([] if single else ["mean"])]
+    rows = [["method", "", *columns]]
+    for line in block.lines:
+        rows += _rows_of(line, block, with_mean=not single)
+    return rows
+
+
+def _rows_of(line: Line, block: Block, *, with_mean: bool) -> Iterator[list[str]]:
+    entries = [line.entries.get(column, Entry()) for column in block.columns]
+    state = next((_STATES[name] for name in line.states if name in _STATES), "")
+    ours = [_ours(entry, state, digits=1 if with_mean else 2) for entry in entries]
+    means = [line.mean] if with_mean else []
+    what = "oracle" if line.is_oracle else {"error_after": "after", "error_full": "full set"}.get(line.metric, "ours")
+    yield [line.label, what, *ours, *(_ours(mean, state, digits=2) for mean in means)]
+    if line.printed is None:
+        return
+    shown = [*entries, *means]
+    source = "paper" if block.beside.startswith("paper") else "reference"
+    oracle = " (oracle)" if line.printed.oracle else ""
+    yield ["", source + oracle, *("" if entry.printed is None else _number(entry.printed) for entry in shown)]
+    if line.comparable and any(entry.difference is not None for entry in shown):
+        yield ["", "difference", *(_signed(entry.difference) for entry in shown)]
+
+
+def _ours(entry: Entry, state: str, *, digits: int) -> str:
+    if entry.ours is None:
+        return state
+    spread = "" if entry.spread is None else f" ± {entry.spread:.2f}"
+    count = "" if entry.is_complete else f" ({entry.have}/{entry.total})"
+    return f"{entry.ours:.{digits}f}{spread}{count}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}".removesuffix("0")
+
+
+def _signed(value: float | None) -> str:
+    return "" if value is None else f"{value:+.1f}"
+
+
+def _json(sheet: Sheet, command: str) -> str:
+    content = {
+        "name": sheet.name,
+        "title": sheet.title,
+        "stamp": sheet.stamp,
+        "command": command,
+        "blocks": [_block_as_dict(block) for block in sheet.blocks],
+        "absent": list(sheet.absent),
+        "notes": list(sheet.notes),
+    }
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _block_as_dict(block: Block) -> dict[str, Any]:
+    return {
+        "title": block.title,
+        "beside": block.beside,
+        "columns": list(block.columns),
+        "lines": [_line_as_dict(line) for line in block.lines],
+        "effects": [dataclasses.asdict(effect) for effect in block.effects],
+    }
+
+
+def _line_as_dict(line: Line) -> dict[str, Any]:
+    return {
+        "method": line.label,
+        "metric": line.metric,
+        "oracle": line.is_oracle,
+        "printed_oracle": bool(line.printed and line.printed.oracle),
+        "comparable": line.comparable,
+        "factors": _plain(line.factors),
+        "states": dict(line.states),
+        "entries": {column: _entry_as_dict(entry) for column, entry in line.entries.items()},
+        "mean": _entry_as_dict(line.mean),
+    }
+
+
+def _entry_as_dict(entry: Entry) -> dict[str, Any]:
+    return {
+        "ours": _rounded(entry.ours),
+        "printed": _rounded(entry.printed),
+        "difference": _rounded(entry.difference),
+        "spread": _rounded(entry.spread),
+        "have": entry.have,
+        "total": entry.total,
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
+
+
+def _plain(values: Mapping[str, object]) -> dict[str, object]:
+    return {
+        key: list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
+        for key, value in values.items()
+    }

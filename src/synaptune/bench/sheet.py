@@ -1,0 +1,302 @@
+"""A table's numbers: ours, the printed ones, the difference, and what has to be said about them.
+
+A mean and its difference are always over the same cells: where ours lack columns, the printed mean is taken over those
+that are there, and the line says how many. A column that ours has only in part is shown with its count.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from synaptune.bench.cell import Cell
+from synaptune.bench.paper import PrintedLine, PrintedTable, printed_table
+from synaptune.bench.remarks import absences, deviations, mixtures, stamp
+from synaptune.bench.row import ErrorKey, Row
+from synaptune.bench.table import MethodLine, ModelLine, Table
+from synaptune.shifts import names as corruption_names
+
+__all__ = ["Block", "Effect", "Entry", "Line", "Sheet", "make_sheet"]
+
+MEAN = "mean"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One place of a table.
+
+    Attributes:
+        ours: measured error, the mean where several cells belong here; None if there is none.
+        printed: the paper's (or the reference's) over the same cells, None if there is none.
+        have: measured cells; of a mean, columns that are complete and enter it.
+        total: cells, or columns, that belong here.
+        spread: standard deviation over seeds, where there are several.
+    """
+
+    ours: float | None = None
+    printed: float | None = None
+    have: int = 0
+    total: int = 0
+    spread: float | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything that belongs here is measured."""
+        return self.have == self.total > 0
+
+    @property
+    def difference(self) -> float | None:
+        """Ours less the printed one, where both are there."""
+        return None if self.ours is None or self.printed is None else self.ours - self.printed
+
+
+@dataclass(frozen=True)
+class Line:
+    """One method under one model.
+
+    Attributes:
+        label: how the table calls the method.
+        metric: which error it shows.
+        entries: by column.
+        mean: over the columns.
+        printed: the printed line beside it.
+        factors: levels by factor, for lines of a grid.
+        comparable: whether ours and the printed numbers are of one network and data.
+        states: how many cells are in which state ("ok", "failed", "missing", "inapplicable", "open").
+    """
+
+    label: str
+    metric: ErrorKey
+    entries: Mapping[str, Entry]
+    mean: Entry
+    printed: PrintedLine | None = None
+    factors: Mapping[str, object] = field(default_factory=dict)
+    comparable: bool = True
+    states: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_oracle(self) -> bool:
+        """Whether labels chose what ours shows."""
+        return self.metric == "error_oracle"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A level of a factor, the mean error of the complete lines that have it, and how many these are."""
+
+    factor: str
+    level: str
+    mean: float
+    lines: int
+
+
+@dataclass(frozen=True)
+class Block:
+    """Lines that belong together: one model on one data set.
+
+    Attributes:
+        title: model, data, severity.
+        columns: names of the columns.
+        lines: the methods.
+        beside: what the printed numbers are, such as "paper, Table 1".
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    lines: tuple[Line, ...]
+    beside: str = ""
+
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        """Of a grid: the mean of the complete lines at each level of each factor."""
+        errors: dict[tuple[str, str], list[float]] = defaultdict(list)
+        for line in self.lines:
+            for factor, level in line.factors.items():
+                if line.mean.is_complete and line.mean.ours is not None:
+                    errors[factor, _level(level)].append(line.mean.ours)
+        return tuple(Effect(*who, statistics.fmean(found), len(found)) for who, found in errors.items())
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A rendered table's content.
+
+    Attributes:
+        name: of the table.
+        title: its heading.
+        blocks: one for each model and data set.
+        stamp: the protocol, in a sentence.
+        absent: what could not run, with how to mend it, and how many cells it costs.
+        notes: what has to be said about the numbers.
+    """
+
+    name: str
+    title: str
+    blocks: tuple[Block, ...]
+    stamp: str
+    absent: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def make_sheet(table: Table, rows: Iterable[Row]) -> Sheet:
+    """Lay rows out as the table says; rows of other cells are left out."""
+    found = {row.cell: row for row in rows}
+    printed = printed_table(table.paper) if table.paper else None
+    blocks = tuple(_blocks(table, found, printed))
+    used = [found[cell.key] for cell in table.cells() if cell.key in found]
+    return Sheet(
+        name=table.name,
+        title=table.title,
+        blocks=blocks,
+        stamp=stamp(table, used),
+        absent=tuple(absences(used)),
+        notes=(*table.notes, *mixtures(used), *deviations(table), *_remarks(blocks, printed)),
+    )
+
+
+def _level(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return "".join(map(str, value)) or "none"
+    return str(value)
+
+
+def _blocks(table: Table, found: Mapping[str, Row], printed: PrintedTable | None) -> Iterator[Block]:
+    for model in table.models:
+        beside = printed_table("reference") if model.reference else printed
+        groups: dict[str, list[Line]] = defaultdict(list)
+        columns: dict[str, dict[str, None]] = defaultdict(dict)
+        for method in table.methods:
+            cells: dict[str, list[Cell]] = defaultdict(list)
+            for cell in table.cells_of(model, method):
+                cells[_block_of(table, cell)].append(cell)
+            for block, members in cells.items():
+                line = _line(table, model, method, members, found, beside)
+                groups[block].append(line)
+                columns[block] |= dict.fromkeys(line.entries)
+        for block, lines in groups.items():
+            title = ", ".join(part for part in (model.title, block) if part)
+            known = any(line.printed for line in lines)
+            yield Block(title, tuple(columns[block]), tuple(lines), _beside(beside) if beside and known else "")
+
+
+def _beside(printed: PrintedTable) -> str:
+    return printed.source if printed.is_reference else f"paper, {printed.source}"
+
+
+def _block_of(table: Table, cell: Cell) -> str:
+    """What a block's heading says beside the model: everything that is neither a column nor averaged."""
+    severity = f"severity {cell.severity}" if cell.severity else ""
+    parts = {
+        "corruption": (cell.data, severity),
+        "mean": (cell.data, severity),
+        "severity": (cell.data,),
+        "data": (),
+    }[table.columns]
+    return ", ".join(part for part in parts if part)
+
+
+def _line(
+    table: Table,
+    model: ModelLine,
+    method: MethodLine,
+    cells: Sequence[Cell],
+    found: Mapping[str, Row],
+    beside: PrintedTable | None,
+) -> Line:
+    printed = beside.lines.get((model.paper, method.paper)) if beside else None
+    states = [found[cell.key].status if cell.key in found else "open" for cell in cells]
+    by_column: dict[str, list[Cell]] = defaultdict(list)
+    for cell in cells:
+        by_column[_column_of(table, cell)].append(cell)
+    entries = {
+        column: _entry(members, found, method.metric, _printed_at(printed, table, column))
+        for column, members in by_column.items()
+    }
+    return Line(
+        label=method.title,
+        metric=method.metric,
+        entries=entries,
+        mean=_mean(entries, printed, seeds=_per_seed(cells, found, method.metric)),
+        printed=printed,
+        factors=method.factors,
+        comparable=not model.shape_only,
+        states={state: states.count(state) for state in dict.fromkeys(states)},
+    )
+
+
+def _column_of(table: Table, cell: Cell) -> str:
+    return {
+        "corruption": cell.corruption,
+        "data": cell.data,
+        "severity": str(cell.severity),
+        "mean": MEAN,
+    }[table.columns]
+
+
+def _printed_at(printed: PrintedLine | None, table: Table, column: str) -> float | None:
+    if printed is None:
+        return None
+    if table.columns in ("corruption", "data"):
+        return printed.cells.get(column)
+    # The paper prints such means over its fifteen corruptions, at severity 5.
+    same_cells = set(table.corruptions) == set(corruption_names("benchmark"))
+    at_five = column == "5" if table.columns == "severity" else table.severities == (5,)
+    return printed.mean if same_cells and at_five else None
+
+
+def _entry(cells: Sequence[Cell], found: Mapping[str, Row], metric: ErrorKey, printed: float | None) -> Entry:
+    measured = [error for cell in cells if (row := found.get(cell.key)) and (error := row.error_of(metric)) is not None]
+    seeds = _per_seed(cells, found, metric)
+    return Entry(
+        ours=statistics.fmean(measured) if measured else None,
+        printed=printed,
+        have=len(measured),
+        total=len(cells),
+        spread=statistics.stdev(seeds) if len(seeds) > 1 else None,
+    )
+
+
+def _per_seed(cells: Sequence[Cell], found: Mapping[str, Row], metric: ErrorKey) -> list[float]:
+    """Mean error of each seed that has all its cells."""
+    errors: dict[int, list[float | None]] = defaultdict(list)
+    for cell in cells:
+        row = found.get(cell.key)
+        errors[cell.seed].append(row.error_of(metric) if row else None)
+    whole = [[error for error in values if error is not None] for values in errors.values() if None not in values]
+    return [statistics.fmean(values) for values in whole]
+
+
+def _mean(entries: Mapping[str, Entry], printed: PrintedLine | None, *, seeds: Sequence[float]) -> Entry:
+    """Mean over the columns that are complete, and the printed one over the same columns."""
+    there = {column: entry for column, entry in entries.items() if entry.is_complete}
+    beside = [entry.printed for entry in there.values() if entry.printed is not None]
+    if printed is not None and there.keys() == printed.cells.keys():
+        printed_mean: float | None = printed.mean  # as it stands in the paper, wrong ones included
+    else:
+        printed_mean = statistics.fmean(beside) if beside and len(beside) == len(there) else None
+    return Entry(
+        ours=statistics.fmean(entry.ours for entry in there.values() if entry.ours is not None) if there else None,
+        printed=printed_mean,
+        have=len(there),
+        total=len(entries),
+        spread=statistics.stdev(seeds) if len(seeds) > 1 else None,
+    )
+
+
+def _remarks(blocks: Sequence[Block], printed: PrintedTable | None) -> Iterator[str]:
+    """Say what has to be known about oracle lines, partial means and printed numbers."""
+    lines = [line for block in blocks for line in block.lines]
+    if any(line.is_oracle for line in lines):
+        yield "Oracle lines show the lowest whole-set error over stages, which labels chose: nothing one could use."
+    if any(line.mean.have and not line.mean.is_complete for line in lines):
+        yield "A mean with a count is over the columns that are complete; so is what is printed beside it."
+    if any(line.printed and not line.comparable for line in lines):
+        yield "The printed numbers are of another network or other data: compare the order of lines, not the numbers."
+    beside = [line.printed for line in lines if line.printed is not None]
+    yield from dict.fromkeys(
+        f"Printed {line.method} of {line.model}: {remark}" for line in beside for remark in line.remarks
+    )
+    if printed is not None and beside:
+        yield from printed.notes
