@@ -9,6 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from synaptune.functional.augmentation import quarter_turns
+
 __all__ = ["random_crop", "random_mirror", "random_rotation", "rotate", "to_float"]
 
 
@@ -40,18 +42,8 @@ def random_mirror(images: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def rotate(images: Tensor, quarters: Tensor) -> Tensor:
-    """Turn each image counter-clockwise by its number of quarters. Shapes: square (batch, h, w, c), (batch,).
-
-    >>> import torch
-    >>> image = torch.tensor([[1, 2], [3, 4]]).view(1, 2, 2, 1)
-    >>> rotate(image, torch.tensor([1])).flatten().tolist()
-    [2, 4, 1, 3]
-    """
-    turned = images.clone()
-    for quarter in (1, 2, 3):
-        chosen = quarters == quarter
-        turned[chosen] = torch.rot90(images[chosen], quarter, (1, 2))
-    return turned
+    """Turn each image counter-clockwise by its number of quarters. Shapes: square (batch, h, w, c), (batch,)."""
+    return quarter_turns(images.permute(0, 3, 1, 2), quarters).permute(0, 2, 3, 1)
 
 
 def random_rotation(images: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -17,7 +17,11 @@ from torch import Tensor, nn
 
 from synaptune.errors import OptionError
 
-__all__ = ["Normalise", "Normalised"]
+__all__ = ["HALF", "IMAGENET_MEAN", "IMAGENET_STD", "Normalise", "Normalised"]
+
+HALF = (0.5, 0.5, 0.5)
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
 
 
 class Normalise(nn.Module):

@@ -22,12 +22,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synaptune.errors import OptionError
-from synaptune.models.normalise import Normalise
+from synaptune.models.normalise import HALF, Normalise
 
 __all__ = ["PreactBlock", "PreactResNet", "Shortcut", "resnet26"]
 
 NormLayer = Callable[[int], nn.Module]
-HALF = (0.5, 0.5, 0.5)
 
 
 class Shortcut(nn.Module):

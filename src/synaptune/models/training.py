@@ -19,6 +19,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -27,10 +28,11 @@ from torch import Tensor, nn
 
 from synaptune.errors import IncompatibleModelError, InputError
 from synaptune.models.augment import random_crop, random_mirror, random_rotation, rotate, to_float
+from synaptune.models.augmix import augmix, jensen_shannon
 from synaptune.models.evaluation import classification_error, recalibrate, rotation_error
 from synaptune.models.image_set import ImageSet
-from synaptune.models.recipe import Recipe, learning_rate
 from synaptune.models.rotation import RotationModel
+from synaptune.models.training_recipe import TrainingRecipe, learning_rate
 from synaptune.models.training_state import TrainingState, seed_of
 
 __all__ = ["Progress", "Trainer", "TrainingResult", "train"]
@@ -74,7 +76,7 @@ class Trainer:
         recipe: everything else that decides the result.
     """
 
-    def __init__(self, model: nn.Module, data: ImageSet, *, recipe: Recipe):
+    def __init__(self, model: nn.Module, data: ImageSet, *, recipe: TrainingRecipe):
         if recipe.rotation_share and not isinstance(model, RotationModel):
             raise IncompatibleModelError(
                 f"rotation_share={recipe.rotation_share} needs a model with a rotation head, and "
@@ -104,8 +106,8 @@ class Trainer:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_of(recipe.seed, "dropout", step))
             losses = self._losses(images, labels, generator)
-        total = losses["class"] + recipe.rotation_weight * losses.get("rotation", 0.0)
-        self.state.descend(total)
+        weights = {"class": 1.0, "rotation": recipe.rotation_weight, "consistency": recipe.jsd_weight}
+        self.state.descend(torch.stack([weights[name] * loss for name, loss in losses.items()]).sum())
         return {name: float(loss.detach()) for name, loss in losses.items()}
 
     def finish(self) -> nn.Module:
@@ -131,17 +133,29 @@ class Trainer:
         return images
 
     def _losses(self, images: Tensor, labels: Tensor, generator: torch.Generator) -> dict[str, Tensor]:
-        recipe = self.recipe
+        views = self._views(images, generator)
         with self._arithmetic():
-            logits = self.model(to_float(images.to(self.device)))
-        losses = {"class": F.cross_entropy(logits.float(), labels, label_smoothing=recipe.label_smoothing)}
-        if recipe.rotation_share and isinstance(self.model, RotationModel):
+            # One pass for all views, so that they share their batch statistics.
+            logits = self.model(torch.cat(views).to(self.device)).float().chunk(len(views))
+        smoothing = self.recipe.label_smoothing
+        losses = {"class": F.cross_entropy(logits[0], labels, label_smoothing=smoothing)}
+        if len(views) > 1:
+            losses["consistency"] = jensen_shannon(logits)
+        if self.recipe.rotation_share and isinstance(self.model, RotationModel):
             turned, quarters = self._rotated(images, generator)
             # A pass of its own, so that the classifier's batch statistics come from upright images only.
             with self._arithmetic():
-                logits = self.model.rotation_logits(to_float(turned.to(self.device)))
-            losses["rotation"] = F.cross_entropy(logits.float(), quarters.to(self.device))
+                turns = self.model.rotation_logits(to_float(turned).to(self.device))
+            losses["rotation"] = F.cross_entropy(turns.float(), quarters.to(self.device))
         return losses
+
+    def _views(self, images: Tensor, generator: torch.Generator) -> list[Tensor]:
+        """What the classifier is trained on: the images, their mixtures, or both for the consistency loss."""
+        recipe = self.recipe
+        if recipe.augmentation != "augmix":
+            return [to_float(images)]
+        mix = partial(augmix, images, generator, severity=recipe.augmix_severity, width=recipe.augmix_width)
+        return [to_float(images), mix(), mix()] if recipe.jsd_weight else [mix()]
 
     def _rotated(self, images: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         count = math.ceil(self.recipe.rotation_share * len(images))
@@ -159,7 +173,7 @@ def train(
     model: nn.Module,
     data: ImageSet,
     *,
-    recipe: Recipe,
+    recipe: TrainingRecipe,
     test: ImageSet | None = None,
     directory: Path | None = None,
     checkpoint_every: int = 200,

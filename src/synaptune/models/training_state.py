@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from synaptune.errors import StateFileError
-from synaptune.models.recipe import Recipe
+from synaptune.models.training_recipe import TrainingRecipe
 
 __all__ = ["TrainingState", "seed_of"]
 
@@ -32,7 +32,7 @@ def seed_of(seed: int, purpose: str, number: int) -> int:
 class TrainingState:
     """SGD with Nesterov momentum, a running average of the weights, and the file they live in between runs."""
 
-    def __init__(self, model: nn.Module, recipe: Recipe):
+    def __init__(self, model: nn.Module, recipe: TrainingRecipe):
         self.model, self.recipe = model, recipe
         self.step = 0
         self.seconds = 0.0
@@ -105,15 +105,21 @@ class TrainingState:
 
     def load(self, path: Path, *, data_digest: str) -> None:
         """Go on from a checkpoint of the same recipe, model and data."""
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            self._check(path, metadata, data_digest)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-        self.model.load_state_dict(_part(tensors, "model/"))
+        try:
+            with safe_open(path, framework="pt") as file:
+                metadata = file.metadata() or {}
+                self._check(path, metadata, data_digest)
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+        except SafetensorError as error:
+            raise StateFileError(f"{path} is damaged ({error}); delete it to start again") from error
+        weights, momentum = _part(tensors, "model/"), _part(tensors, "momentum/")
+        if _shapes(weights) != _shapes(self.model.state_dict()):
+            raise StateFileError(f"{path} was written by a run with another model; choose another directory")
+        self.model.load_state_dict(weights)
         self.average = _part(tensors, "average/")
-        momentum = _part(tensors, "momentum/")
         for name, parameter in self.model.named_parameters():
             if name in momentum:
+                # As a copy, because strides are not stored and the optimiser's arithmetic should see the model's.
                 buffer = torch.empty_like(parameter).copy_(momentum[name])
                 self.optimizer.state[parameter]["momentum_buffer"] = buffer
         self.step = int(metadata["step"])
@@ -123,7 +129,7 @@ class TrainingState:
     def _check(self, path: Path, metadata: dict[str, str], data_digest: str) -> None:
         if "recipe" not in metadata or "step" not in metadata:
             raise StateFileError(f"{path} is not a training checkpoint; choose another directory for this run")
-        if Recipe.from_json(metadata["recipe"]) != self.recipe:
+        if TrainingRecipe.from_json(metadata["recipe"]) != self.recipe:
             raise StateFileError(
                 f"{path} was written by a run with another recipe ({metadata['recipe']}); "
                 "give the same options to go on, or choose another directory"
@@ -134,3 +140,7 @@ class TrainingState:
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def _shapes(tensors: dict[str, Tensor]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(value.shape) for name, value in tensors.items()}
