@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,11 +73,14 @@ def _fitting(folder: Path | None, scale: float, height: int, width: int) -> tupl
 
 
 def _candidates() -> Iterator[Path]:
-    # Imported late: data sets know of corruptions, so at import time the arrow points the other way.
-    from synaptune.data.locate import search_roots
-
-    for root in search_roots():
-        yield root / "frost"
+    """Give the folders where data sets are looked for too, in the same order, and the other package's."""
+    yield Path(os.environ.get("SYNAPTUNE_DATA") or "~/.cache/synaptune").expanduser() / "frost"
+    shared = os.environ.get("SYNAPTUNE_SHARED")
+    checkout = Path(__file__).resolve().parents[3]
+    if shared:
+        yield from (Path(shared).expanduser() / inside for inside in ("data/frost", "frost"))
+    elif (checkout / "pyproject.toml").is_file():
+        yield checkout.parent / "shared" / "data" / "frost"
     package = importlib.util.find_spec("imagecorruptions")
     for location in (package.submodule_search_locations or ()) if package else ():
         yield Path(location) / "frost"

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from synaptune.corrupting.files import Plan, Tally, in_order, open_destination, whole_file
 from synaptune.data.dataset import DataSet
 from synaptune.data.images import LazyImages, read_pixels
 from synaptune.errors import DataError
 from synaptune.shifts.corruption import corrupt
-from synaptune.shifts.written_files import Plan, Tally, in_order, open_destination, whole_file
 
 __all__ = ["write_arrays"]
 

@@ -17,6 +17,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from synaptune.corrupting.arrays import write_arrays
+from synaptune.corrupting.files import Plan, Tally
+from synaptune.corrupting.tree import FilesToCorrupt, SetToCorrupt, ToCorrupt, write_tree
 from synaptune.data.catalogue import entries
 from synaptune.data.dataset import UNLABELLED, DataSet
 from synaptune.data.decode import Blob, Fit
@@ -27,9 +30,6 @@ from synaptune.data.report import ReadReport
 from synaptune.errors import DataError, OptionError
 from synaptune.shifts.corruption import CORRUPTIONS, SEVERITIES, check_request
 from synaptune.shifts.presets import Size
-from synaptune.shifts.written_arrays import write_arrays
-from synaptune.shifts.written_files import Plan, Tally
-from synaptune.shifts.written_tree import FilesToCorrupt, SetToCorrupt, ToCorrupt, write_tree
 
 __all__ = ["WriteReport", "write_corrupted"]
 

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from synaptune.corrupting.files import Plan, Tally, in_order, open_destination, whole_file
 from synaptune.data.dataset import DataSet
 from synaptune.data.decode import Blob, Fit, ImageProblemError, decode
 from synaptune.data.folder import FileImages
 from synaptune.data.images import read_pixels
 from synaptune.errors import InputError
 from synaptune.shifts.corruption import corrupt
-from synaptune.shifts.written_files import Plan, Tally, in_order, open_destination, whole_file
 
 __all__ = ["FilesToCorrupt", "SetToCorrupt", "write_tree"]
 
