@@ -46,7 +46,7 @@ def tensors_for(model: nn.Module, checkpoint: Checkpoint) -> dict[str, Tensor]:
     if isinstance(model, RotationModel):
         return _with_head(parts, checkpoint)
     tensors = parts["net"]
-    if _is_ours_with_head(tensors):
+    if _is_ours_with_head(tensors) and not any(name.startswith("net.") for name in model.state_dict()):
         tensors = _under(tensors, "net.")
     if isinstance(model, WideResNet):
         return {re.sub(r"\bconv_shortcut\b", "convShortcut", name): tensor for name, tensor in tensors.items()}
@@ -88,7 +88,7 @@ def _without_prefixes(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _with_head(parts: Mapping[str, dict[str, Tensor]], checkpoint: Checkpoint) -> dict[str, Tensor]:
-    if _is_ours_with_head(parts["net"]):
+    if _is_ours_with_head(parts["net"]) and any(name.startswith("head.") for name in parts["net"]):
         return parts["net"]
     if "head" not in parts:
         raise WeightsError(
@@ -103,7 +103,7 @@ def _with_head(parts: Mapping[str, dict[str, Tensor]], checkpoint: Checkpoint) -
 
 
 def _is_ours_with_head(tensors: Mapping[str, Tensor]) -> bool:
-    return any(name.startswith("net.") for name in tensors) and any(name.startswith("head.") for name in tensors)
+    return all(name.startswith(("net.", "head.")) for name in tensors)
 
 
 def _under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -19,7 +19,7 @@ from synaptune.errors import WeightsError
 from synaptune.models.card import Card
 from synaptune.models.normalise import Normalise
 
-__all__ = ["fit_tensors", "mismatches", "write_weights"]
+__all__ = ["as_stored", "fit_tensors", "mismatches", "write_weights"]
 
 _SAVED_CONSTANTS = {"mu": "mean", "mean": "mean", "sigma": "std", "std": "std"}
 
@@ -102,6 +102,15 @@ def _compare_constants(model: nn.Module, constants: Mapping[str, Tensor], *, sou
             )
 
 
+def as_stored(tensor: Tensor, *, half: bool) -> Tensor:
+    """The tensor as `write_weights` stores it: weights of two and more dimensions in half precision if `half`.
+
+    Norms and biases, a hundredth of the size, stay exact: running variances may leave the range of half precision.
+    """
+    narrow = half and tensor.dim() > 1 and tensor.is_floating_point()
+    return (tensor.detach().half() if narrow else tensor.detach()).contiguous().cpu()
+
+
 def write_weights(path: Path, tensors: Mapping[str, Tensor], *, card: Card, half: bool = False) -> None:
     """Write a safetensors file with its card in the metadata, and the card beside it as JSON and as a page.
 
@@ -109,13 +118,9 @@ def write_weights(path: Path, tensors: Mapping[str, Tensor], *, card: Card, half
         path: ends in `.safetensors`.
         tensors: by the model's names.
         card: what the file is.
-        half: store weights of two and more dimensions in half precision. Norms and biases, a hundredth of the
-            size, stay exact: their running variances may leave the range of half precision.
+        half: see `as_stored`.
     """
-    stored = {}
-    for name, tensor in tensors.items():
-        narrow = half and tensor.dim() > 1 and tensor.is_floating_point()
-        stored[name] = (tensor.detach().half() if narrow else tensor.detach()).contiguous().cpu()
+    stored = {name: as_stored(tensor, half=half) for name, tensor in tensors.items()}
     overflown = [name for name, tensor in stored.items() if not tensor.isfinite().all()]
     if overflown:
         raise WeightsError(f"{path}: {_some(overflown)} cannot be stored: values that are not finite")

@@ -1,0 +1,173 @@
+"""From a name of the zoo to a trained file with its card: what `synaptune train` does.
+
+The recipes are the ones that our own weights were made with, or, for WRN-40-2, the published one shortened. Each
+names a network of the zoo; any other network is trained with a recipe that the caller gives.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from synaptune.models import zoo
+from synaptune.models.card import Card
+from synaptune.models.evaluation import classification_error, rotation_error
+from synaptune.models.image_set import ImageSet
+from synaptune.models.rotation import RotationModel
+from synaptune.models.training import Progress, TrainingResult, train
+from synaptune.models.training_recipe import TrainingRecipe
+from synaptune.models.weights import as_stored, write_weights
+
+__all__ = ["RECIPES", "recipe_for", "save_trained", "train_source"]
+
+RECIPES: dict[str, TrainingRecipe] = {
+    "resnet26-cifar10-rotation": TrainingRecipe(
+        epochs=32,
+        batch_size=128,
+        lr=0.2,
+        warm_up=0.2,
+        label_smoothing=0.05,
+        ema_decay=0.998,
+        rotation_share=0.25,
+        rotation_weight=0.5,
+        precision="bfloat16",
+    ),
+    "digits-mnist": TrainingRecipe(
+        epochs=4, batch_size=128, lr=0.05, warm_up=0.2, augmentation="crop", crop_padding=2, precision="bfloat16"
+    ),
+    "wrn-40-2-cifar10-augmix": TrainingRecipe(
+        epochs=100, batch_size=128, lr=0.1, warm_up=0.1, augmentation="augmix", jsd_weight=12.0, precision="bfloat16"
+    ),
+}
+"""Recipes by the zoo's names; `TrainingRecipe.replace` changes single options."""
+
+
+def recipe_for(name: str) -> TrainingRecipe:
+    """The recipe of a zoo model; those without one of their own get the defaults."""
+    zoo.entry(name)
+    return RECIPES.get(name, TrainingRecipe())
+
+
+def train_source(
+    name: str,
+    data: ImageSet,
+    directory: Path,
+    *,
+    test: ImageSet | None = None,
+    recipe: TrainingRecipe | None = None,
+    class_names: Sequence[str] | None = None,
+    half: bool = True,
+    command: str = "",
+    checkpoint_every: int = 200,
+    evaluate_every: int | None = None,
+    stop_after: int | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Card | None:
+    """Train a network of the zoo and write `NAME.safetensors`, `NAME.json` and `NAME.md` into `directory`.
+
+    The run goes on from the directory's checkpoint if there is one. Labels are output indices already (for digits:
+    index = (digit - 1) mod 10).
+
+    Args:
+        name: of the zoo; one that ends in `-rotation` has a rotation head, which the recipe must train.
+        data: the training set; its highest label decides the number of classes.
+        directory: for the checkpoint and the results.
+        test: images for the card's error.
+        recipe: by default `recipe_for(name)`.
+        class_names: by output index; by default the zoo's, where their number fits.
+        half: store weights in half precision; the card's error is then that of the stored weights.
+        command: how the user started this, for the card.
+        checkpoint_every: steps between two checkpoints.
+        evaluate_every: steps between two progress reports; one epoch by default.
+        stop_after: stop at this step with a checkpoint, and return None.
+        on_progress: called with each report.
+    """
+    recipe = recipe or recipe_for(name)
+    classes = data.num_classes
+    known = zoo.card(name)
+    names = tuple(class_names or (known.class_names if len(known.class_names) == classes else ()))
+    result = train(
+        _untrained(name, classes, recipe.seed),
+        data,
+        recipe=recipe,
+        test=test,
+        directory=directory,
+        checkpoint_every=checkpoint_every,
+        evaluate_every=evaluate_every,
+        stop_after=stop_after,
+        on_progress=on_progress,
+    )
+    if result is None:
+        return None
+    card = dataclasses.replace(
+        known, num_classes=classes, class_names=names, origin="trained with synaptune", licence="", url="", file=""
+    )
+    return save_trained(
+        result,
+        directory / f"{name}.safetensors",
+        card=card,
+        data=data,
+        recipe=recipe,
+        test=test,
+        half=half,
+        command=command,
+    )
+
+
+def save_trained(
+    result: TrainingResult,
+    path: Path,
+    *,
+    card: Card,
+    data: ImageSet,
+    recipe: TrainingRecipe,
+    test: ImageSet | None = None,
+    half: bool = True,
+    command: str = "",
+) -> Card:
+    """Round the weights as they are stored, measure them, and write them with the completed card."""
+    model = result.model
+    stored = {key: as_stored(value, half=half) for key, value in model.state_dict().items()}
+    model.load_state_dict(stored)
+    training: dict[str, Any] = {
+        "training_images": len(data),
+        "training_data_digest": data.digest(),
+        "steps": result.steps,
+        "images_per_second": round(result.images_per_second, 1),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "command": command,
+        **recipe.as_dict(),
+    }
+    finished = dataclasses.replace(
+        card,
+        trained_on=data.name,
+        weights=path.name,
+        error=None if test is None else _percent(classification_error(model, test.images, test.labels)),
+        error_on="" if test is None else test.name,
+        rotation_error=_rotation_percent(model, test, recipe),
+        training=training,
+    )
+    write_weights(path, stored, card=finished)
+    return finished
+
+
+def _untrained(name: str, classes: int, seed: int) -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return zoo.create(name, pretrained=False, num_classes=classes)
+
+
+def _rotation_percent(model: nn.Module, test: ImageSet | None, recipe: TrainingRecipe) -> float | None:
+    if test is None or not recipe.rotation_share or not isinstance(model, RotationModel):
+        return None
+    return _percent(rotation_error(model, test.images))
+
+
+def _percent(share: float) -> float:
+    return round(100 * share, 3)
