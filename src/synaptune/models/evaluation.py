@@ -12,28 +12,29 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from synaptune.models.augment import rotate, to_float
 from synaptune.models.rotation import RotationModel
 
-__all__ = ["classification_error", "predict_classes", "recalibrate", "rotation_error"]
+__all__ = ["classification_error", "device_of", "predict_classes", "recalibrate", "rotation_error"]
 
 
 def predict_classes(model: nn.Module, images: Tensor, *, batch_size: int = 500) -> Tensor:
     """The model's class for each image, in eval mode. Shapes: uint8 (n, h, w, c) to (n,)."""
+    device = device_of(model)
     with _evaluating(model), torch.no_grad():
-        return torch.cat([model(to_float(part)).argmax(1) for part in images.split(batch_size)])
+        return torch.cat([model(to_float(part.to(device))).argmax(1).cpu() for part in images.split(batch_size)])
 
 
 def classification_error(model: nn.Module, images: Tensor, labels: Tensor, *, batch_size: int = 500) -> float:
     """Share of wrong predictions, from 0 to 1."""
-    wrong = predict_classes(model, images, batch_size=batch_size) != labels
+    wrong = predict_classes(model, images, batch_size=batch_size) != labels.cpu()
     return float(wrong.double().mean())
 
 
 def rotation_error(model: RotationModel, images: Tensor, *, batch_size: int = 500) -> float:
     """Share of wrongly recognised rotations over all four rotations of each image, from 0 to 1."""
-    wrong = 0
+    wrong, device = 0, device_of(model)
     with _evaluating(model), torch.no_grad():
         for part in images.split(batch_size):
             for quarter in range(4):
-                turned = rotate(part, torch.full((len(part),), quarter))
+                turned = rotate(part, torch.full((len(part),), quarter)).to(device)
                 wrong += int((model.rotation_logits(to_float(turned)).argmax(1) != quarter).sum())
     return wrong / (4 * len(images))
 
@@ -50,17 +51,22 @@ def recalibrate(model: nn.Module, images: Tensor, *, batch_size: int = 500, seed
     of_head = [norm for name, norm in norms.items() if head is not None and name.startswith(head)]
     of_head_ids = {id(norm) for norm in of_head}
     of_classifier = [norm for norm in norms.values() if id(norm) not in of_head_ids]
-    batches = images.split(batch_size)
+    batches, device = images.split(batch_size), device_of(model)
     with torch.no_grad(), _evaluating(model):
         with _collecting(of_classifier):
             for part in batches:
-                model(to_float(part))
+                model(to_float(part.to(device)))
         if isinstance(model, RotationModel):
             generator = torch.Generator().manual_seed(seed)
             with _collecting(of_head):
                 for part in batches:
                     quarters = torch.randint(0, 4, (len(part),), generator=generator)
-                    model.rotation_logits(to_float(rotate(part, quarters)))
+                    model.rotation_logits(to_float(rotate(part, quarters).to(device)))
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Where the model computes."""
+    return next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
 
 
 @contextmanager

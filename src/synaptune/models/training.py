@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from synaptune.errors import IncompatibleModelError, InputError
 from synaptune.models.augment import random_crop, random_mirror, random_rotation, rotate, to_float
 from synaptune.models.augmix import augmix, jensen_shannon
-from synaptune.models.evaluation import classification_error, recalibrate, rotation_error
+from synaptune.models.evaluation import classification_error, device_of, recalibrate, rotation_error
 from synaptune.models.image_set import ImageSet
 from synaptune.models.rotation import RotationModel
 from synaptune.models.training_recipe import TrainingRecipe, learning_rate
@@ -85,7 +85,7 @@ class Trainer:
         if recipe.rotation_share and data.images.shape[1] != data.images.shape[2]:
             raise InputError(f"{data.name}: the rotation head needs square images")
         self.model, self.data, self.recipe = model, data, recipe
-        self.device = next(model.parameters()).device
+        self.device = device_of(model)
         self.batch_size = min(recipe.batch_size, len(data))
         self.steps_per_epoch = len(data) // self.batch_size
         self.total_steps = self.steps_per_epoch * recipe.epochs
@@ -103,7 +103,7 @@ class Trainer:
         labels = self.data.labels[chosen].to(self.device)
         self.model.train()
         # Dropout draws from torch's global generator: seed it for this step only, and put it back.
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[] if self.device.type == "cpu" else [self.device]):
             torch.manual_seed(seed_of(recipe.seed, "dropout", step))
             losses = self._losses(images, labels, generator)
         weights = {"class": 1.0, "rotation": recipe.rotation_weight, "consistency": recipe.jsd_weight}
@@ -116,7 +116,7 @@ class Trainer:
         if self.recipe.recalibration_images:
             generator = torch.Generator().manual_seed(seed_of(self.recipe.seed, "recalibration", 0))
             chosen = torch.randperm(len(self.data), generator=generator)[: self.recipe.recalibration_images]
-            recalibrate(self.model, self.data.images[chosen].to(self.device), seed=self.recipe.seed)
+            recalibrate(self.model, self.data.images[chosen], seed=self.recipe.seed)
         return self.model.eval()
 
     def _batch_indices(self, step: int) -> Tensor:
