@@ -275,7 +275,7 @@ def test_the_heads_statistics_come_from_turned_images() -> None:
     recalibrate(model, data.images, seed=3)
     quarters = torch.randint(0, 4, (40,), generator=torch.Generator().manual_seed(3))
     turned = torch.stack([torch.rot90(x, int(k)) for x, k in zip(data.images, quarters, strict=True)])
-    shared = model.net.shared_features(turned.permute(0, 3, 1, 2).float() / 255)
+    shared = model.eval().net.shared_features(turned.permute(0, 3, 1, 2).float() / 255)
     first = model.head.layer3[0].bn1
     torch.testing.assert_close(first.running_mean, shared.mean((0, 2, 3)), rtol=1e-4, atol=1e-5)
 
