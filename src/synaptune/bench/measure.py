@@ -31,7 +31,7 @@ from synaptune.bench.sources import Subject, load_subject
 from synaptune.core.adapter import Adapter, SmallBatchWarning
 from synaptune.core.guard import KEEP, Guard, Verdict
 from synaptune.core.method import Step
-from synaptune.errors import DataError, IncompatibleModelError, WeightsError
+from synaptune.errors import DataError, IncompatibleModelError, OptionError, WeightsError
 from synaptune.metrics import PeakMemory, Tally, latency
 from synaptune.streams import Stream
 
@@ -195,6 +195,11 @@ def _one_batch(adapter: Adapter, images: Tensor, labels: Tensor, measured: Measu
     returned = adapter(images)
     step = next(guard.step for guard in adapter.guards if isinstance(guard, Witness))
     assert step is not None
+    if int(labels.max()) >= returned.shape[1]:
+        raise OptionError(
+            f"the data have labels up to {int(labels.max())} and the model {returned.shape[1]} outputs; they do not "
+            "belong together"
+        )
     record = adapter.history[-1]
     measured.seconds.append(record.seconds)
     measured.forwards += record.forwards

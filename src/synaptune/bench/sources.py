@@ -123,18 +123,15 @@ def numbering_for(dataset: DataSet, card: Card) -> Tensor:
     """Number labels as the model numbers its outputs: by class names, by the card's map, or as they are."""
     if not dataset.is_labelled:
         raise InputError(f"{dataset.name} has images without a label, and errors need all; choose another set or split")
-    highest = int(dataset.labels.max())
     ours, theirs = dataset.classes, card.class_names
     if ours and theirs and set(ours) == set(theirs):
         numbering = [theirs.index(name) for name in ours]
-    elif card.label_map:
-        numbering = list(card.label_map)
     else:
-        numbering = list(range(max(card.num_classes, highest + 1)))
-    if highest >= len(numbering) or (card.num_classes and max(numbering) >= card.num_classes):
+        numbering = list(card.label_map) or list(range(int(dataset.labels.max()) + 1))
+    if int(dataset.labels.max()) >= len(numbering):
         raise OptionError(
-            f"{dataset.name} has labels up to {highest}, and {card.name} has {card.num_classes} outputs; they do not "
-            "belong together"
+            f"{dataset.name} has labels up to {int(dataset.labels.max())}, and {card.name} knows {len(numbering)}; "
+            "they do not belong together"
         )
     return torch.from_numpy(np.array(numbering, np.int64))
 

@@ -6,8 +6,10 @@ import os
 import signal
 
 import numpy as np
+import torch
 from torch import nn
 
+import synaptune as st
 from synaptune.data import DataSet
 from tests.support.models import CLASSES, build
 
@@ -20,11 +22,11 @@ DATA = f"{__file__}:make_data"
 
 
 def make_model() -> nn.Module:
-    return build("bn")
+    return build("bn", seed=2)
 
 
 def make_other_model() -> nn.Module:
-    return build("bn", seed=5)
+    return build("bn", seed=3)
 
 
 def make_group_norm_model() -> nn.Module:
@@ -52,8 +54,10 @@ def make_deadly_model() -> nn.Module:
 
 
 def make_data() -> DataSet:
+    """Noise, labelled as the tiny model sees it under batch statistics, but for one image in five."""
     rng = np.random.default_rng(7)
-    labels = rng.integers(0, CLASSES, 50)
-    noise = rng.integers(0, 256, (50, 8, 8, 3))
-    images = (0.5 * noise + 25 * labels[:, None, None, None]).astype(np.uint8)
+    images = rng.integers(0, 256, (50, 8, 8, 3)).astype(np.uint8)
+    with st.adapt(make_model(), "norm") as adapter:
+        labels = adapter(torch.from_numpy(images).permute(0, 3, 1, 2).float() / 255).argmax(dim=1).numpy()
+    labels = np.where(rng.uniform(size=50) < 0.2, rng.integers(0, CLASSES, 50), labels)
     return DataSet("tiny", "test", images, labels, tuple("abcde"))

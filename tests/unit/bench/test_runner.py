@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from synaptune.bench import runner
+from synaptune.bench.cell import Cell
+from synaptune.bench.job import Job
+from synaptune.bench.journal import Journal, read_rows
+from synaptune.bench.progress import Progress, Tracker
+from synaptune.bench.row import Row
+from synaptune.bench.runner import run_cells
+from synaptune.bench.workers import default_workers, rows_of
+from synaptune.errors import OptionError, SynaptuneError
+from tests.unit.bench import tiny
+from tests.unit.bench.cells import cell, row
+
+
+def run(cells: list[Cell], path: Path, **options: Any) -> list[Row]:
+    return run_cells(cells, out=path, run="test", workers=0, **options)
+
+
+def test_each_cell_is_measured_once_however_often_it_is_asked_for(tmp_path: Path) -> None:
+    cells = [cell("source"), cell("norm"), cell("source")]
+    first = run(cells, tmp_path / "run.jsonl")
+    again = run(cells, tmp_path / "run.jsonl")
+    assert [found.method for found in first] == ["source", "norm"]
+    assert first == again
+    assert len(read_rows(tmp_path / "run.jsonl")) == 2
+
+
+def test_a_run_may_grow_and_measures_only_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "run.jsonl"
+    run([cell("source")], path)
+    seen: list[str] = []
+    monkeypatch.setattr(runner, "measure", lambda job: (seen.append(c.method) or row(c.method) for c in job.cells))
+    run([cell("source"), cell("norm")], path)
+    assert seen == ["norm"]
+
+
+def test_failures_are_kept_and_tried_again_only_when_asked(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    cells = [cell("tent", protocol={"images": 60}), cell("source")]
+    bad, good = run(cells, path)
+    assert (bad.status, good.status) == ("failed", "ok")
+    run(cells, path)
+    assert len(read_rows(path)) == 2
+    run(cells, path, retry_failed=True)
+    assert [found.status for found in read_rows(path)] == ["failed", "ok", "failed"]
+
+
+def test_missing_cells_are_said_once_and_run_when_what_they_need_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, weights = tmp_path / "run.jsonl", tmp_path / "weights.safetensors"
+    cells = [cell("source", weights=str(weights)), cell("source")]
+    missing, good = run(cells, path)
+    assert (missing.status, good.status) == ("missing", "ok")
+    assert "does not exist" in str(missing.error)
+    run(cells, path)
+    assert len(read_rows(path)) == 2, "the same absence is not written twice"
+
+    from safetensors.torch import save_file
+
+    save_file(tiny.make_other_model().state_dict(), weights)
+    found, _ = run(cells, path)
+    assert found.status == "ok"
+    assert found.fingerprint != good.fingerprint
+    assert len(read_rows(path)) == 3
+
+
+def test_weights_that_changed_between_two_sittings_are_refused(tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    path, weights = tmp_path / "run.jsonl", tmp_path / "weights.safetensors"
+    save_file(tiny.make_model().state_dict(), weights)
+    run([cell("source", weights=str(weights))], path)
+    save_file(tiny.make_other_model().state_dict(), weights)
+    with pytest.raises(OptionError, match="not those that this file's rows were measured with"):
+        run([cell("source", weights=str(weights)), cell("norm", weights=str(weights))], path)
+
+
+def test_limit_measures_so_many_cells_and_no_more(tmp_path: Path) -> None:
+    cells = [cell("source"), cell("norm"), cell("tent")]
+    path = tmp_path / "run.jsonl"
+    assert run(cells, path, limit=0) == []
+    assert [found.method for found in run(cells, path, limit=2)] == ["source", "norm"]
+    assert len(run(cells, path, limit=2)) == 3
+
+
+def test_progress_counts_cells_and_keeps_a_running_mean_of_each_method(tmp_path: Path) -> None:
+    told: list[Progress] = []
+    path = tmp_path / "run.jsonl"
+    run([cell("source")], path)
+    cells = [cell("source"), cell("source", corruption="fog", severity=5), cell("ttt")]
+    rows = run(cells, path, on_progress=told.append)
+    assert [(progress.done, progress.total) for progress in told] == [(1, 3), (2, 3), (3, 3)]
+    assert told[0].resumed == 1
+    assert told[0].last is None
+    assert told[-1].inapplicable == 1
+    assert told[-1].seconds_left == 0
+    errors = [found.error_online for found in rows[:2]]
+    assert told[-1].mean_error[tiny.MODEL, "source"] == (pytest.approx(sum(filter(None, errors)) / 2), 2)
+
+
+def test_time_left_follows_the_times_of_each_method() -> None:
+    cells = [cell(method, corruption=name, severity=1) for method in ("source", "tent") for name in ("fog", "snow")]
+    tracker = Tracker(cells, workers=2)
+    assert tracker.snapshot().seconds_left is None
+    fast = dataclasses.replace(row("source", corruption="fog", severity=1), seconds=2.0)
+    slow = dataclasses.replace(row("tent", corruption="fog", severity=1), seconds=30.0)
+    assert tracker.add(fast).seconds_left == pytest.approx((2 + 2 + 2) / 2)
+    assert tracker.add(slow).seconds_left == pytest.approx((2 + 30) / 2)
+
+
+def test_a_run_without_cells_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="no cells"):
+        run([], tmp_path / "run.jsonl")
+
+
+def test_two_runs_never_write_one_file_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    with Journal(path), pytest.raises(SynaptuneError, match="another process"):
+        run([cell("source")], path)
+
+
+def test_cores_are_split_by_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(8)), raising=False)
+    assert [default_workers(threads) for threads in (1, 3, 8, 99)] == [8, 2, 1, 1]
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_costs_its_cell_and_is_replaced(tmp_path: Path) -> None:
+    cells = [cell("source", model=tiny.DEADLY_MODEL), cell("source"), cell("norm")]
+    dead, *others = run_cells(cells, out=tmp_path / "run.jsonl", run="test", workers=1)
+    assert dead.status == "failed"
+    assert "killed by signal 9" in str(dead.error)
+    assert "memory" in str(dead.error)
+    assert [other.status for other in others] == ["ok", "ok"]
+
+
+def refuse(job: Job) -> Any:
+    """Stand in for `measure` in workers that end before they are ready."""
+    raise NotImplementedError
+
+
+def test_without_jobs_no_worker_is_started() -> None:
+    assert list(rows_of([], measure=refuse, workers=4)) == []
