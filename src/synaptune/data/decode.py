@@ -156,7 +156,9 @@ def measure(blob: Blob) -> tuple[int, int]:
     """Height and width of an image as it will be decoded, from its header alone."""
     try:
         with _open(blob) as image:
-            sideways = image.getexif().get(_ORIENTATION) in _SIDEWAYS
+            # For a PNG without that block at its head, getexif would decode everything to look for one at its end.
+            is_known = image.format != "PNG" or "exif" in image.info
+            sideways = is_known and image.getexif().get(_ORIENTATION) in _SIDEWAYS
             return (image.width, image.height) if sideways else (image.height, image.width)
     except ImageProblemError as problem:
         raise ImageProblemError(str(blob), problem.reason) from problem

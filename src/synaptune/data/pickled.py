@@ -84,7 +84,9 @@ class _Machine:
     def run(self, content: bytes) -> Plain:
         for opcode, argument, _ in pickletools.genops(content):
             if opcode.name == "STOP":
-                return _finished(self.stack.pop())
+                result = _finished(self.stack.pop())
+                _refuse_unfinished(result, set())
+                return result
             handler = self.handlers.get(opcode.name)
             if handler is None:
                 raise DataError(f"contains the instruction {opcode.name}, which plain data does not need; not read")
@@ -197,6 +199,16 @@ def _finished(value: Any) -> Any:
     if value.array is None:
         raise ValueError("an array has no content")
     return value.array
+
+
+def _refuse_unfinished(value: Any, seen: set[int]) -> None:
+    """Let no name and no half-built array out, however deep it lies."""
+    if isinstance(value, _Name | _DtypePlan | _ArrayPlan) or value is _MARK:
+        raise DataError("ends in something that is not plain data; not read")
+    if isinstance(value, dict | list | tuple) and id(value) not in seen:
+        seen.add(id(value))
+        for inner in (*value.keys(), *value.values()) if isinstance(value, dict) else value:
+            _refuse_unfinished(inner, seen)
 
 
 def _array(shape: Any, dtype: Any, is_fortran: Any, content: Any) -> npt.NDArray[Any]:
