@@ -8,8 +8,7 @@ buffers that are not saved: they belong to the architecture's entry in the zoo, 
 do not know them, load without special cases.
 """
 
-from __future__ import annotations
-
+# No postponed annotations here: TorchScript reads those of the buffers, and cannot resolve them as text.
 from collections.abc import Sequence
 
 import torch

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from synaptune.core.layout import declared_layout
 from synaptune.errors import OptionError
-from synaptune.models import DigitNet, PreactResNet, ResNetCifar, RotationModel, WideResNet
+from synaptune.models import DigitNet, Normalised, PreactResNet, ResNetCifar, RotationModel, WideResNet
 from synaptune.models.digit_net import DIGIT_NAMES, INDEX_OF_DIGIT
 from synaptune.models.resnet_cifar import PaddedSlice
 
@@ -201,3 +201,24 @@ def test_rotation_head_starts_like_the_classifiers_third_stage() -> None:
 
 def test_normalisation_is_not_saved_with_the_weights() -> None:
     assert not [name for name in PreactResNet(8).state_dict() if "normalise" in name]
+
+
+EXPORTED = [
+    ResNetCifar(8),
+    PreactResNet(8),
+    PreactResNet(8, norm="group"),
+    WideResNet(10, 1, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5)),
+    DigitNet(4),
+    RotationModel(PreactResNet(8)),
+    Normalised(nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(3600, 2)), (0.5,) * 3, (0.2,) * 3),
+]
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")  # torch's word on scripting, which users still do
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("model", EXPORTED, ids=lambda model: type(model).__name__)
+def test_backbone_can_be_scripted_and_exported(model: nn.Module) -> None:
+    model = model.eval()
+    expected = model(images())
+    torch.testing.assert_close(torch.jit.script(model)(images()), expected)
+    torch.testing.assert_close(torch.export.export(model, (images(),)).module()(images()), expected)
