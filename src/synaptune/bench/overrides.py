@@ -18,11 +18,13 @@ from typing import Any
 
 from synaptune.bench.protocol import Protocol
 from synaptune.bench.scalars import read_text
+from synaptune.bench.table import Table
 from synaptune.core.registry import find
 from synaptune.errors import OptionError, UnknownNameError
 
 __all__ = ["apply_overrides", "parse_overrides"]
 
+_KEYS = {item.name for item in dataclasses.fields(Table)} - {"name"} | {"protocol"}
 _SWITCHES = {item.name for item in dataclasses.fields(Protocol)}
 
 
@@ -57,6 +59,8 @@ def apply_overrides(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> 
         elif key in ("methods", "models"):
             changed[key] = _chosen(changed.get(key), value, key.removesuffix("s"))
         elif not head:
+            if key not in _KEYS:
+                raise UnknownNameError("key of a table, or switch,", key, _KEYS | _SWITCHES)
             changed[key] = value
         else:
             _set_on_lines(changed, head, tail, value)

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from synaptune.bench.config import table_from
+from synaptune.bench.overrides import apply_overrides, parse_overrides
+from synaptune.bench.scalars import read_text, read_yaml
+from synaptune.bench.table import Table
+from synaptune.errors import OptionError, UnknownNameError
+
+PLAIN: dict[str, Any] = {
+    "title": "A table",
+    "models": [{"model": "zoo:resnet20-cifar10", "paper": "resnet20"}],
+    "methods": ["source", {"method": "tent", "options": {"lr": 0.01}}],
+    "data": "cifar10",
+    "corruptions": ["fog", "snow"],
+}
+
+
+def table(**changes: Any) -> Table:
+    return table_from(PLAIN | changes, name="plain", where="plain.yaml")
+
+
+def test_numbers_and_words_are_what_people_mean() -> None:
+    text = "{a: 1e-3, b: 2.5E-4, c: on, d: no, e: 010, f: true, g: null, h: ~, i: 1:30, j: -3, k: .5, l: '1', m: none}"
+    assert read_text(text, where="here") == {
+        "a": 1e-3,
+        "b": 2.5e-4,
+        "c": "on",
+        "d": "no",
+        "e": 10,
+        "f": True,
+        "g": None,
+        "h": None,
+        "i": "1:30",
+        "j": -3,
+        "k": 0.5,
+        "l": "1",
+        "m": "none",
+    }
+
+
+def test_nothing_in_a_file_is_executed() -> None:
+    with pytest.raises(OptionError, match="not valid YAML"):
+        read_text("!!python/object/apply:os.getcwd []", where="here")
+
+
+def test_a_key_that_stands_twice_is_an_error_with_its_line() -> None:
+    with pytest.raises(OptionError, match=r"key 'batch' stands twice.*line 2"):
+        read_text("batch: 1\nbatch: 2\n", where="here")
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"none\.yaml cannot be read"):
+        read_yaml(tmp_path / "none.yaml")
+
+
+def test_a_table_expands_to_all_combinations_methods_side_by_side() -> None:
+    cells = table(severities=[1, 5]).cells()
+    assert [(cell.corruption, cell.severity, cell.method) for cell in cells] == [
+        (corruption, severity, method)
+        for corruption in ("fog", "snow")
+        for severity in (1, 5)
+        for method in ("source", "tent")
+    ]
+    assert cells[1].options.as_dict()["lr"] == 0.01
+
+
+def test_clean_images_have_no_severity() -> None:
+    cells = table(corruptions=["clean", "fog"], severities=[2, 3]).cells()
+    assert sorted({(cell.corruption, cell.severity) for cell in cells}) == [("clean", 0), ("fog", 2), ("fog", 3)]
+
+
+def test_seeds_multiply_only_cells_that_draw() -> None:
+    cells = table(methods=["source", "dua"], corruptions="fog", seeds=[0, 1, 2]).cells()
+    assert [(cell.method, cell.seed) for cell in cells] == [("source", 0), ("dua", 0), ("dua", 1), ("dua", 2)]
+    shuffled = table(methods=["source"], corruptions="fog", seeds=[0, 1, 2], protocol={"order": "shuffled"}).cells()
+    assert [cell.seed for cell in shuffled] == [0, 1, 2]
+
+
+def test_a_grid_is_the_product_of_its_levels_but_for_what_is_left_out() -> None:
+    grid = {"conv1": ["none", "hebb"], "stages": [[], [1]], "params": ["all", "affine"]}
+    lines = table(methods=[{"method": "nhl", "grid": grid, "without": [{"stages": [], "params": "affine"}]}]).methods
+    assert len(lines) == 2 * (1 + 2)
+    assert len({line.title for line in lines}) == 6
+    assert lines[0].factors == {"conv1": "none", "stages": [], "params": "all"}
+
+
+def test_a_line_may_change_the_protocol_and_the_rest_stays() -> None:
+    lines = table(
+        protocol={"batch": 64, "threads": 2},
+        methods=["source", {"method": "dua", "metric": "error_oracle", "protocol": {"batch": 1, "oracle_every": 4}}],
+    ).methods
+    assert (lines[0].protocol.batch, lines[0].protocol.threads) == (64, 2)
+    assert (lines[1].protocol.batch, lines[1].protocol.threads, lines[1].protocol.oracle_every) == (1, 2, 4)
+
+
+def test_lines_that_show_two_errors_of_one_cell_measure_it_once() -> None:
+    both = [{"method": "ttt", "metric": metric} for metric in ("error_after", "error_full")]
+    assert len(table(methods=both).cells()) == 2
+
+
+def test_a_model_may_have_data_of_its_own_and_a_twin_with_a_rotation_head() -> None:
+    models = [
+        {"model": "zoo:resnet26-cifar10", "rotation": "zoo:resnet26-cifar10-rotation"},
+        {"model": "zoo:digits-mnist", "data": ["usps"]},
+    ]
+    cells = table(models=models, methods=["source", "ttt"], corruptions="clean").cells()
+    assert [(cell.model, cell.method, cell.data) for cell in cells] == [
+        ("zoo:resnet26-cifar10", "source", "cifar10"),
+        ("zoo:resnet26-cifar10-rotation", "ttt", "cifar10"),
+        ("zoo:digits-mnist", "source", "usps"),
+        ("zoo:digits-mnist", "ttt", "usps"),
+    ]
+
+
+def test_everything_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(OptionError) as caught:
+        table(
+            title="x",
+            colums="corruption",
+            columns="rows",
+            models=[{"wieghts": 3}],
+            methods=["tnet", {"method": "tent", "options": {"lr": -1}}, {"method": "norm", "metric": "error"}],
+            corruptions=["fogg"],
+            severities=[6],
+            seeds=[-1],
+            paper="cifar10",
+            protocol={"batch": 0, "bach": 2},
+        )
+    message = str(caught.value)
+    for part in (
+        "plain.yaml: ",
+        "unknown key 'colums'; did you mean columns",
+        "columns must be one of",
+        "models[1] needs a model",
+        "methods[1]: there is no method 'tnet'; did you mean tent",
+        "methods[2]: Tent: lr must be at least 0",
+        "methods[3]: metric must be one of",
+        "there is no corruption 'fogg'; did you mean fog",
+        "severities are whole numbers from 1 to 5, not 6",
+        "seeds are whole numbers from 0 on, not -1",
+        "there is no table in the paper 'cifar10'; did you mean cifar10c",
+        "batch must be at least 1",
+        "'bach'; did you mean batch",
+    ):
+        assert part in message
+
+
+def test_what_is_missing_is_said() -> None:
+    with pytest.raises(OptionError, match="models must be a value or a list of values, not None"):
+        table_from({"methods": ["source"], "data": "cifar10"}, name="x", where="x.yaml")
+    with pytest.raises(OptionError, match="a table is a mapping"):
+        table_from(["source"], name="x", where="x.yaml")
+
+
+def overridden(*words: str, **changes: Any) -> Table:
+    return table_from(apply_overrides(PLAIN | changes, parse_overrides(words)), name="plain", where="plain.yaml")
+
+
+def test_overrides_reach_switches_keys_options_and_weights() -> None:
+    changed = overridden(
+        "batch=200",
+        "protocol.threads=2",
+        "seeds=[1]",
+        "tent.lr=3e-4",
+        "resnet20-cifar10.weights=w.pt",
+        "severities=[3]",
+    )
+    cell = changed.cells()[1]
+    assert (cell.protocol.batch, cell.protocol.threads, cell.severity) == (200, 2, 3)
+    assert cell.options.as_dict()["lr"] == 3e-4
+    assert cell.weights == "w.pt"
+    assert changed.seeds == (1,)
+
+
+def test_methods_and_models_given_by_name_keep_what_the_file_says_about_them() -> None:
+    changed = overridden("methods=[tent, nhl]", "models=resnet20")
+    assert [(line.method, dict(line.options)) for line in changed.methods] == [("tent", {"lr": 0.01}), ("nhl", {})]
+    assert changed.models[0].paper == "resnet20"
+    by_label = overridden("methods=['my tent']", methods=["source", {"method": "tent", "label": "my tent"}])
+    assert [line.label for line in by_label.methods] == ["my tent"]
+
+
+def test_an_override_for_one_line_is_its_option_or_else_its_switch() -> None:
+    changed = overridden("dua.images=40", "dua.batch=1", methods=["dua", "norm"])
+    dua, norm = changed.methods
+    assert dua.options == {"images": 40}
+    assert (dua.protocol.batch, norm.protocol.batch) == (1, 128)
+    assert dua.protocol.images is None
+
+
+def test_a_switch_that_a_line_sets_itself_stays() -> None:
+    methods = ["norm", {"method": "dua", "protocol": {"batch": 1}}]
+    assert [line.protocol.batch for line in overridden("batch=32", methods=methods).methods] == [32, 1]
+
+
+def test_overrides_that_mean_nothing_are_refused() -> None:
+    with pytest.raises(OptionError, match="not of the form key=value"):
+        parse_overrides(["batch"])
+    with pytest.raises(OptionError, match="no method or model 'nhl'"):
+        overridden("nhl.eta=1")
+    with pytest.raises(UnknownNameError, match="'bacth'; did you mean batch"):
+        overridden("bacth=3")
+    with pytest.raises(OptionError, match="has no option 'etta'"):
+        overridden("tent.etta=1")
+    with pytest.raises(OptionError, match="the value of seeds is not valid YAML"):
+        parse_overrides(["seeds=[1"])
+
+
+def test_applying_overrides_leaves_the_file_s_values_alone() -> None:
+    before = repr(PLAIN)
+    overridden("tent.lr=3e-4", "batch=2", "methods=[tent]")
+    assert repr(PLAIN) == before
