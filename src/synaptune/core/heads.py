@@ -29,7 +29,15 @@ def is_head(tree: Tree, name: str, first_conv: str | None, classifier: str | Non
     """
     if tree.is_inside(first_conv, name):
         return False
-    return tree.is_inside(classifier, name) or (tree.is_convolutional(name) and ends_in_output(tree, name))
+    if tree.is_inside(classifier, name):
+        return not _is_trunk_with_head(tree, name)
+    return tree.is_convolutional(name) and ends_in_output(tree, name)
+
+
+def _is_trunk_with_head(tree: Tree, name: str) -> bool:
+    """Whether `name` is most of the network, classifier included, and not just a perceptron after few convolutions."""
+    is_most = 2 * len(tree.mixers(name)) > len(tree.mixing)
+    return is_most and (tree.height(name) > 1 or (tree.is_composite(name) and tree.is_convolutional(name)))
 
 
 def find_classifier(tree: Tree, first_conv: str | None) -> str | None:

@@ -155,6 +155,39 @@ def test_single_convolutions_between_few_blocks_belong_to_stages() -> None:
     assert _shape(find_anatomy(model)) == ("0.0", "0.1", ("1", "2 3", "4", "5"), "7")
 
 
+def _branching(width: int) -> nn.Module:
+    """A block that lowers the resolution by a strided convolution and, beside it, by pooling."""
+    return _named(a=nn.Conv2d(width, width, 3, stride=2), b=nn.Conv2d(width, width, 1), pool=nn.MaxPool2d(3, stride=2))
+
+
+def test_pooling_branch_of_a_strided_block_does_not_cut_after_it() -> None:
+    parts = [Residual(8, 8), _branching(8), Residual(8, 8), _branching(8), Residual(8, 8)]
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), *parts, nn.Linear(8, 10))
+    assert find_anatomy(model).stages == (("1",), ("2", "3"), ("4", "5"))
+
+
+def test_pooling_at_the_end_of_a_strided_chain_cuts_after_it() -> None:
+    chain = nn.Sequential(*_conv_norm(8, 8), nn.Conv2d(8, 8, 3, stride=2), nn.MaxPool2d(2))
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), Residual(8, 8), chain, Residual(8, 8), nn.Linear(8, 10))
+    assert find_anatomy(model).stages == (("1",), ("2",), ("3",))
+
+
+def test_norms_alone_are_no_stage() -> None:
+    layers = [nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.GroupNorm(2, 8), nn.Conv2d(8, 8, 3, 2), nn.Conv2d(8, 8, 3, 2)]
+    assert _shape(find_anatomy(nn.Sequential(*layers, nn.Linear(8, 10))))[1:3] == ("1", ("2 3", "4"))
+
+
+def test_widths_that_come_back_are_no_stages() -> None:
+    layers = [nn.Conv2d(a, b, 3) for a, b in ((3, 8), (8, 16), (16, 8), (8, 16))]
+    assert find_anatomy(nn.Sequential(*layers, nn.Linear(16, 10))).stages == (("1", "2", "3"),)
+
+
+def test_blocks_of_different_kinds_are_not_cut_into_equal_groups() -> None:
+    blocks = [Residual(8, 8), Block(8), Residual(8, 8), Block(8), Residual(8, 8)]
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), *blocks, nn.Linear(8, 10))
+    assert find_anatomy(model).stages == (("1", "2", "3", "4", "5"),)
+
+
 def test_equal_blocks_are_cut_in_four_with_the_longer_groups_first() -> None:
     model = _named(
         embed=nn.Conv2d(3, 16, 4, stride=4),
@@ -302,6 +335,31 @@ def test_several_output_layers_side_by_side_give_the_last() -> None:
 def test_final_pointwise_convolution_is_the_classifier_where_there_is_no_linear_layer() -> None:
     model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 16, 3, stride=2), nn.ReLU(), nn.Conv2d(16, 10, 1))
     assert _shape(find_anatomy(model)) == ("0", None, ("2",), "4")
+
+
+def test_final_pointwise_convolution_that_is_normalised_is_no_classifier() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 3, stride=2), nn.Conv2d(8, 16, 1), nn.BatchNorm2d(16))
+    assert find_anatomy(model).classifier is None
+
+
+def test_classifier_in_one_module_with_the_blocks_is_found_and_kept_out_of_the_stages() -> None:
+    convolutional = [Residual(8, 8), Residual(8, 16, 2), Residual(16, 16), nn.Flatten(), nn.Linear(16, 10)]
+    found = find_anatomy(_named(stem=nn.Conv2d(3, 8, 3), rest=nn.Sequential(*convolutional)))
+    assert _shape(found) == ("stem", None, ("rest.0", "rest.1 rest.2"), "rest.4")
+    attending = [*(Block() for _ in range(4)), nn.LayerNorm(16), nn.Linear(16, 10)]
+    found = find_anatomy(_named(embed=nn.Conv2d(3, 16, 4, 4), rest=nn.Sequential(*attending)))
+    assert _shape(found) == ("embed", None, ("rest.0", "rest.1", "rest.2", "rest.3"), "rest.5")
+
+
+def test_perceptron_after_few_convolutions_is_head_and_no_stage() -> None:
+    head = nn.Sequential(*(nn.Linear(8, 8) for _ in range(4)), nn.Linear(8, 10))
+    found = find_anatomy(_named(features=nn.Sequential(nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 3)), head=head))
+    assert _shape(found) == ("features.0", None, ("features.1",), "head.4")
+
+
+def test_classifier_registered_first_inside_a_network_with_a_neighbour_is_found() -> None:
+    net = _named(out=nn.Linear(8, 10), stem=nn.Conv2d(3, 8, 3), one=Residual(8, 8), two=Residual(8, 8, 2))
+    assert find_anatomy(_named(net=net, extra=Residual(8, 8))).classifier == "net.out"
 
 
 def test_features_without_classifier_have_none() -> None:
