@@ -1,6 +1,6 @@
 """Backbones of the paper, loaders for published checkpoints, and the training of source models."""
 
-from synaptune.models import zoo, zoo_cifar, zoo_digits
+from synaptune.models import zoo, zoo_cifar, zoo_digits, zoo_imagenet
 from synaptune.models.card import Card
 from synaptune.models.digit_net import DigitNet
 from synaptune.models.loading import LoadedModel, load_model
@@ -25,4 +25,5 @@ __all__ = [
     "zoo",
     "zoo_cifar",
     "zoo_digits",
+    "zoo_imagenet",
 ]

