@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 export PYTHONHASHSEED = 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check quick format clean
+.PHONY: help demo test check quick docs bench bench-corruptions format clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -14,7 +14,7 @@ help:  ## list the targets
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev,docs]'
 	@touch $@
 
 demo: $(READY)  ## the main job on the bundled model and images
@@ -31,9 +31,18 @@ quick: $(READY)  ## unit and conformance tests on tiny models: under a minute
 test: check  ## everything: lint, types, doctests, README, all tests
 	$(BIN)/pytest -q -n 2
 
+docs: $(READY)  ## the documentation site, warnings are errors
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: $(READY)  ## a table of the paper: make bench TABLE=cifar10c (hours; resumes)
+	$(BIN)/synaptune bench $(TABLE)
+
+bench-corruptions: $(READY)  ## speed of the corruptions, into results/corruption-speed.json
+	$(BIN)/python benchmarks/corruption_speed.py
+
 format: $(READY)  ## rewrite the code in the project's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:  ## remove what the targets above made
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist site
