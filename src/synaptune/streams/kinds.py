@@ -160,7 +160,8 @@ def label_shift(
         seed: of the choice and the order.
     """
     chosen = as_domains(domains)
-    rule = LabelShift(ratio=ratio, prior=None if prior is None else tuple(prior), ranking_seed=ranking_seed)
+    wanted = None if prior is None else tuple(float(frequency) for frequency in prior)
+    rule = LabelShift(ratio=float(ratio), prior=wanted, ranking_seed=ranking_seed)
     return _stream("label shift", chosen, _in_turn(chosen, reset=reset), rule, batch, clock, seed)
 
 
