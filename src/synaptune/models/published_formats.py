@@ -62,11 +62,12 @@ def tensors_for(model: nn.Module, checkpoint: Checkpoint) -> dict[str, Tensor]:
     """
     if isinstance(model, Normalised):
         return {f"model.{name}": tensor for name, tensor in tensors_for(model.model, checkpoint).items()}
-    parts = _parts(checkpoint)
+    expected = set(model.state_dict())
+    parts = _parts(checkpoint, expected)
     if isinstance(model, RotationModel):
         return _with_head(parts, checkpoint)
     tensors = parts["net"]
-    if _is_ours_with_head(tensors) and not any(name.startswith("net.") for name in model.state_dict()):
+    if _is_ours_with_head(tensors) and not _is_ours_with_head(expected):
         tensors = _under(tensors, "net.")
     if isinstance(model, WideResNet):
         return {re.sub(r"\bconv_shortcut\b", "convShortcut", name): tensor for name, tensor in tensors.items()}
@@ -75,19 +76,19 @@ def tensors_for(model: nn.Module, checkpoint: Checkpoint) -> dict[str, Tensor]:
     return tensors
 
 
-def _parts(checkpoint: Checkpoint) -> dict[str, dict[str, Tensor]]:
+def _parts(checkpoint: Checkpoint, expected: set[str]) -> dict[str, dict[str, Tensor]]:
     """The dictionaries of tensors in the file: `net`, and `head` and `ext` where there are such."""
     content: Mapping[str, Any] = checkpoint.content
     found: dict[str, dict[str, Tensor]] = {}
     for name in ("head", "ext"):
         if is_tensors(content.get(name)):
-            found[name] = _without_prefixes(content[name])
+            found[name] = _without_prefixes(content[name], expected)
     if "ext" in found and "net" not in content:
         found["net"] = _renumbered(found["ext"], _EXTRACTOR_PARTS)
         return found
     for _ in range(3):  # no published file nests deeper
         if is_tensors(content):
-            found["net"] = _without_prefixes(content)
+            found["net"] = _without_prefixes(content, expected)
             return found
         wrapper = next((name for name in _WRAPPERS if isinstance(content.get(name), Mapping)), None)
         if wrapper is None:
@@ -99,12 +100,15 @@ def _parts(checkpoint: Checkpoint) -> dict[str, dict[str, Tensor]]:
     )
 
 
-def _without_prefixes(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Take off what DataParallel, compile and wrappers put before every name, several times if need be."""
+def _without_prefixes(tensors: Mapping[str, Tensor], expected: set[str]) -> dict[str, Tensor]:
+    """Take off what DataParallel, compile and wrappers put before every name, several times if need be.
+
+    A model whose own names begin like that keeps them.
+    """
     names = list(tensors)
     while True:
         prefix = next((p for p in _PREFIXES if all(name.startswith(p) for name in names)), None)
-        if prefix is None:
+        if prefix is None or expected.issuperset(names):
             return dict(zip(names, tensors.values(), strict=True))
         names = [name.removeprefix(prefix) for name in names]
 
@@ -124,8 +128,8 @@ def _with_head(parts: Mapping[str, dict[str, Tensor]], checkpoint: Checkpoint) -
     return classifier | {f"head.{name}": tensor for name, tensor in head.items()}
 
 
-def _is_ours_with_head(tensors: Mapping[str, Tensor]) -> bool:
-    return all(name.startswith(("net.", "head.")) for name in tensors)
+def _is_ours_with_head(names: Iterable[str]) -> bool:
+    return all(name.startswith(("net.", "head.")) for name in names)
 
 
 def _under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -26,7 +26,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from synaptune.errors import IncompatibleModelError, InputError
+from synaptune.errors import IncompatibleModelError, InputError, OptionError
 from synaptune.models.augment import random_crop, random_mirror, random_rotation, rotate, to_float
 from synaptune.models.augmix import augmix, jensen_shannon
 from synaptune.models.evaluation import classification_error, device_of, recalibrate, rotation_error
@@ -85,7 +85,7 @@ class Trainer:
         if recipe.rotation_share and data.images.shape[1] != data.images.shape[2]:
             raise InputError(f"{data.name}: the rotation head needs square images")
         self.model, self.data, self.recipe = model, data, recipe
-        self.device = device_of(model)
+        self.device, self.num_classes = device_of(model), data.num_classes
         self.batch_size = min(recipe.batch_size, len(data))
         self.steps_per_epoch = len(data) // self.batch_size
         self.total_steps = self.steps_per_epoch * recipe.epochs
@@ -107,7 +107,10 @@ class Trainer:
             torch.manual_seed(seed_of(recipe.seed, "dropout", step))
             losses = self._losses(images, labels, generator)
         weights = {"class": 1.0, "rotation": recipe.rotation_weight, "consistency": recipe.jsd_weight}
-        self.state.descend(torch.stack([weights[name] * loss for name, loss in losses.items()]).sum())
+        total = torch.stack([weights[name] * loss for name, loss in losses.items()]).sum()
+        if not total.isfinite():
+            raise OptionError(f"the loss is no longer finite at step {step}; train with a smaller lr than {recipe.lr}")
+        self.state.descend(total)
         return {name: float(loss.detach()) for name, loss in losses.items()}
 
     def finish(self) -> nn.Module:
@@ -136,7 +139,12 @@ class Trainer:
         views = self._views(images, generator)
         with self._arithmetic():
             # One pass for all views, so that they share their batch statistics.
-            logits = self.model(torch.cat(views).to(self.device)).float().chunk(len(views))
+            output = self.model(torch.cat(views).to(self.device))
+        if output.shape[1] < self.num_classes:
+            raise InputError(
+                f"{self.data.name} has labels up to {self.num_classes - 1}, the model {output.shape[1]} classes"
+            )
+        logits = output.float().chunk(len(views))
         smoothing = self.recipe.label_smoothing
         losses = {"class": F.cross_entropy(logits[0], labels, label_smoothing=smoothing)}
         if len(views) > 1:

@@ -155,6 +155,28 @@ def test_users_file_makes_the_model(file: Path, tmp_path: Path) -> None:
     assert torch.equal(again.model(torch.ones(1, 3, 2, 2)), loaded.model(torch.ones(1, 3, 2, 2)))
 
 
+@pytest.mark.parametrize("attribute", ["model", "module", "net"])
+def test_names_that_look_like_a_wrappers_prefix_stay_when_they_are_the_models_own(
+    tmp_path: Path, attribute: str
+) -> None:
+    (tmp_path / "wrapped.py").write_text(
+        "import torch\n"
+        "class Wrapped(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        f"        self.{attribute} = torch.nn.Linear(4, 2)\n"
+        "    def forward(self, x):\n"
+        f"        return self.{attribute}(x)\n"
+    )
+    spec = f"{tmp_path}/wrapped.py:Wrapped"
+    first = load_model(spec).model
+    torch.save(first.state_dict(), tmp_path / "own.pt")
+    torch.save({"state_dict": {f"module.{k}": v for k, v in first.state_dict().items()}}, tmp_path / "parallel.pt")
+    for file in ("own.pt", "parallel.pt"):
+        again = load_model(spec, tmp_path / file).model
+        assert torch.equal(again(torch.ones(1, 4)), first(torch.ones(1, 4)))
+
+
 def test_users_file_may_use_dataclasses_and_its_neighbours(tmp_path: Path) -> None:
     (tmp_path / "neighbour_of_mine.py").write_text("import torch\ndef layer():\n    return torch.nn.Linear(2, 2)\n")
     (tmp_path / "outer.py").write_text("from neighbour_of_mine import layer\ndef make():\n    return layer()\n")

@@ -216,6 +216,23 @@ def test_a_rotation_share_needs_a_head() -> None:
         Trainer(tiny_plain(), stripes(), recipe=TrainingRecipe(rotation_share=0.5))
 
 
+def test_more_labels_than_outputs_are_refused() -> None:
+    data = stripes()
+    many = ImageSet(data.images, data.labels + 5, "many")
+    with pytest.raises(InputError, match="many has labels up to 6, the model 2 classes"):
+        Trainer(tiny_plain(), many, recipe=TrainingRecipe(batch_size=12)).step()
+
+
+def test_a_run_that_diverges_stops_before_it_spoils_the_weights() -> None:
+    model = tiny_plain()
+    with torch.no_grad():
+        model.fc.weight.fill_(float("inf"))
+    trainer = Trainer(model, stripes(), recipe=TrainingRecipe(batch_size=12))
+    with pytest.raises(OptionError, match="no longer finite at step 0"):
+        trainer.step()
+    assert model.conv1.weight.isfinite().all()
+
+
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     recipe = TrainingRecipe(epochs=1, batch_size=12)
     train(tiny_plain(), stripes(), recipe=recipe, directory=tmp_path, stop_after=2)
