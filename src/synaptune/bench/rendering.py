@@ -1,4 +1,4 @@
-"""A sheet as Markdown, plain text or JSON.
+"""A sheet, or a comparison, as Markdown, plain text or JSON.
 
 Each method has up to three lines: ours, what is printed, the difference. Numbers are errors in percent; a count such
 as `(5/15)` says that a mean is over 5 of 15 columns, `±` is the standard deviation over seeds.
@@ -11,9 +11,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from synaptune.bench.compare import Comparison, Contrast
 from synaptune.bench.sheet import Block, Entry, Line, Sheet
 
-__all__ = ["Form", "render_sheet"]
+__all__ = ["Form", "render_comparison", "render_sheet"]
 
 Form = Literal["markdown", "text", "json"]
 
@@ -73,9 +74,44 @@ def _text(sheet: Sheet, command: str) -> str:
     return "\n".join(line.rstrip() for line in parts)
 
 
-def _aligned(table: list[list[str]]) -> list[str]:
+def render_comparison(comparison: Comparison, form: Form = "markdown") -> str:
+    """Render what came of comparing; a difference below zero means that the left side is better."""
+    if form == "json":
+        return json.dumps(dataclasses.asdict(comparison), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    header = ["model", "data", "left", "right", "left", "right", "difference", "interval", "better/worse/pairs"]
+    rows = [header, *map(_contrast_row, comparison.contrasts)]
+    if form == "text":
+        table = _aligned(rows, texts=4)
+    else:
+        rule = [*["---"] * 4, *["---:"] * 5]
+        table = [f"| {' | '.join(row)} |" for row in (header, rule, *rows[1:])]
+    said = [f"{comparison.metric} in percent; left less right, below zero is better; intervals by bootstrap."]
+    if comparison.unpaired:
+        said.append(f"Rows without a counterpart, left out: {comparison.unpaired}.")
+    if comparison.mixed:
+        said.append(f"MIXED PROTOCOLS: the pairs differ in {', '.join(comparison.mixed)}.")
+    return "\n".join([*table, "", *said, ""])
+
+
+def _contrast_row(contrast: Contrast) -> list[str]:
+    gap, method = contrast.difference, f" {contrast.method}" if contrast.method else ""
+    return [
+        contrast.model.removeprefix("zoo:"),
+        contrast.data,
+        contrast.left + method,
+        contrast.right + method,
+        f"{contrast.left_mean:.2f}",
+        f"{contrast.right_mean:.2f}",
+        f"{gap.mean:+.2f}",
+        f"[{gap.low:+.2f}, {gap.high:+.2f}]",
+        f"{contrast.better}/{contrast.worse}/{contrast.pairs}",
+    ]
+
+
+def _aligned(table: Sequence[Sequence[str]], *, texts: int = 2) -> list[str]:
+    """Pad columns to their width; the first so many hold text, the others numbers."""
     widths = [max(len(row[place]) for row in table) for place in range(len(table[0]))]
-    pads: list[Callable[[str, int], str]] = [str.ljust, str.ljust, *(str.rjust for _ in widths[2:])]
+    pads: list[Callable[[str, int], str]] = [str.ljust if place < texts else str.rjust for place in range(len(widths))]
     lines = ["  ".join(pad(cell, width) for pad, cell, width in zip(pads, row, widths, strict=True)) for row in table]
     return [lines[0], "  ".join("-" * width for width in widths), *lines[1:]]
 

@@ -211,7 +211,7 @@ def _line(
     for cell in cells:
         by_column[_column_of(table, cell)].append(cell)
     entries = {
-        column: _entry(members, found, method.metric, _printed_at(printed, table, column))
+        column: _entry(members, found, method.metric, _printed_at(printed, table, column, model))
         for column, members in by_column.items()
     }
     return Line(
@@ -235,7 +235,7 @@ def _column_of(table: Table, cell: Cell) -> str:
     }[table.columns]
 
 
-def _printed_at(printed: PrintedLine | None, table: Table, column: str) -> float | None:
+def _printed_at(printed: PrintedLine | None, table: Table, column: str, model: ModelLine) -> float | None:
     if printed is None:
         return None
     if table.columns in ("corruption", "data"):
@@ -243,7 +243,7 @@ def _printed_at(printed: PrintedLine | None, table: Table, column: str) -> float
     # The paper prints such means over its fifteen corruptions, at severity 5.
     same_cells = set(table.corruptions) == set(corruption_names("benchmark"))
     at_five = column == "5" if table.columns == "severity" else table.severities == (5,)
-    return printed.mean if same_cells and at_five else None
+    return printed.mean if model.shape_only or (same_cells and at_five) else None
 
 
 def _entry(cells: Sequence[Cell], found: Mapping[str, Row], metric: ErrorKey, printed: float | None) -> Entry:
@@ -272,10 +272,9 @@ def _mean(entries: Mapping[str, Entry], printed: PrintedLine | None, *, seeds: S
     """Mean over the columns that are complete, and the printed one over the same columns."""
     there = {column: entry for column, entry in entries.items() if entry.is_complete}
     beside = [entry.printed for entry in there.values() if entry.printed is not None]
-    if printed is not None and there.keys() == printed.cells.keys():
-        printed_mean: float | None = printed.mean  # as it stands in the paper, wrong ones included
-    else:
-        printed_mean = statistics.fmean(beside) if beside and len(beside) == len(there) else None
+    printed_mean = statistics.fmean(beside) if beside and len(beside) == len(there) else None
+    if printed is not None and printed_mean is not None and there.keys() == printed.cells.keys():
+        printed_mean = printed.mean  # as it stands in the paper, wrong ones included
     return Entry(
         ours=statistics.fmean(entry.ours for entry in there.values() if entry.ours is not None) if there else None,
         printed=printed_mean,

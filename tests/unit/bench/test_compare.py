@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from synaptune.bench.compare import compare
+from synaptune.bench.rendering import render_comparison
+from synaptune.bench.row import Row
+from synaptune.errors import InputError, OptionError, UnknownNameError
+from tests.unit.bench.cells import row
+
+CORRUPTIONS = ("fog", "snow", "frost", "contrast")
+
+
+def rows(method: str, errors: list[float], *, measured: dict[str, Any] | None = None, **others: Any) -> list[Row]:
+    return [
+        row(method, corruption=name, severity=5, measured={"error_online": error} | (measured or {}), **others)
+        for name, error in zip(CORRUPTIONS, errors, strict=True)
+    ]
+
+
+SOURCE, TENT = rows("source", [50.0, 40.0, 30.0, 20.0]), rows("tent", [40.0, 31.0, 22.0, 21.0])
+
+
+def test_methods_of_a_run_are_paired_shift_by_shift() -> None:
+    found = compare({"run": SOURCE + TENT})
+    assert (found.baseline, found.mixed, found.unpaired) == ("source", (), 0)
+    (contrast,) = found.contrasts
+    assert (contrast.left, contrast.right, contrast.pairs) == ("tent", "source", 4)
+    assert (contrast.left_mean, contrast.right_mean) == (28.5, 35.0)
+    assert contrast.difference.mean == pytest.approx(-6.5)
+    assert contrast.difference.low < -6.5 < contrast.difference.high < 0
+    assert (contrast.better, contrast.worse) == (3, 1)
+    assert contrast.difference.groups == 4
+
+
+def test_pairing_makes_a_constant_gain_certain() -> None:
+    shifted = rows("tent", [49.0, 39.0, 29.0, 19.0])
+    (contrast,) = compare({"run": SOURCE + shifted}).contrasts
+    assert contrast.difference.low == pytest.approx(contrast.difference.high) == pytest.approx(-1.0)
+
+
+def test_runs_are_compared_method_by_method() -> None:
+    other = rows("source", [50.0, 40.0, 30.0, 20.0]) + rows("tent", [39.0, 30.0, 21.0, 20.0])
+    found = compare({"old": SOURCE + TENT, "new": other})
+    assert found.baseline == "old"
+    assert {contrast.method: contrast.difference.mean for contrast in found.contrasts} == {"source": 0.0, "tent": -1.0}
+
+
+def test_the_baseline_may_be_chosen() -> None:
+    (contrast,) = compare({"run": SOURCE + TENT}, baseline="tent").contrasts
+    assert (contrast.left, contrast.difference.mean) == ("source", 6.5)
+    with pytest.raises(UnknownNameError, match="did you mean tent"):
+        compare({"run": SOURCE + TENT}, baseline="tnet")
+
+
+@pytest.mark.parametrize(
+    ("switch", "change"),
+    [
+        ("batch", {"protocol": {"batch": 32}}),
+        ("order", {"protocol": {"order": "shuffled"}}),
+        ("reset", {"protocol": {"reset": "never"}}),
+        ("threads", {"protocol": {"threads": 2}}),
+        ("corruption_seed", {"protocol": {"corruption_seed": 1}}),
+        ("images", {"measured": {"images": 20}}),
+        ("recipe", {"measured": {"recipe_digest": "b" * 64}}),
+        ("fingerprint", {"measured": {"fingerprint": "0" * 64}}),
+        ("versions", {"measured": {"versions": {"torch": "2.8"}}}),
+    ],
+)
+def test_rows_that_differ_in_a_switch_are_refused_unless_it_is_named(switch: str, change: dict[str, Any]) -> None:
+    mixed = {"run": SOURCE + rows("tent", [1.0, 2.0, 3.0, 4.0], **change)}
+    with pytest.raises(OptionError, match=f"different protocols.*{switch}: .* in tent, .* in source.*mix={switch}"):
+        compare(mixed)
+    for mix in ([switch], "all"):
+        assert compare(mixed, mix=mix).mixed == (switch,)
+    others = {"batch", "order"} - {switch}
+    with pytest.raises(OptionError, match=switch):
+        compare(mixed, mix=sorted(others))
+
+
+def test_an_unknown_switch_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean batch"):
+        compare({"run": SOURCE + TENT}, mix=["bath"])
+
+
+def test_other_errors_are_compared_only_among_themselves() -> None:
+    with pytest.raises(InputError, match="no row has error_full"):
+        compare({"run": SOURCE + TENT}, metric="error_full")
+    full = [row("norm", corruption="fog", severity=5, measured={"error_online": None, "error_full": 3.0})]
+    with pytest.raises(InputError, match="share no measured cell"):
+        compare({"run": [SOURCE[0], *full]})
+
+
+def test_rows_without_a_counterpart_are_counted() -> None:
+    found = compare({"run": SOURCE + TENT[:2]})
+    assert (found.contrasts[0].pairs, found.unpaired) == (2, 2)
+
+
+def test_failed_rows_take_no_part() -> None:
+    failed = row("tent", corruption="fog", severity=5, measured={"status": "failed", "error_online": None})
+    found = compare({"run": [*SOURCE, failed, *TENT[1:]]})
+    assert (found.contrasts[0].pairs, found.unpaired) == (3, 1)
+
+
+def test_a_row_that_no_seed_changes_is_paired_with_every_seed() -> None:
+    drawn = [
+        row("dua", corruption="fog", severity=5, seed=seed, measured={"error_online": error})
+        for seed, error in ((0, 44.0), (1, 46.0), (2, 48.0))
+    ]
+    (contrast,) = compare({"run": [SOURCE[0], *drawn]}).contrasts
+    assert (contrast.pairs, contrast.right_mean, contrast.difference.mean) == (3, 50.0, pytest.approx(-4.0))
+    assert contrast.difference.groups == 1
+
+
+def test_seeds_are_paired_with_themselves() -> None:
+    def shuffled(method: str, errors: dict[int, float]) -> list[Row]:
+        return [
+            row(
+                method,
+                corruption="fog",
+                severity=5,
+                seed=seed,
+                protocol={"order": "shuffled"},
+                measured={"error_online": error},
+            )
+            for seed, error in errors.items()
+        ]
+
+    found = compare(
+        {"run": shuffled("source", {0: 10.0, 1: 20.0, 2: 30.0}) + shuffled("tent", {1: 19.0, 2: 29.0, 3: 5.0})}
+    )
+    (contrast,) = found.contrasts
+    assert (contrast.pairs, contrast.difference.mean, found.unpaired) == (2, pytest.approx(-1.0), 2)
+
+
+def test_the_same_method_under_two_protocols_in_one_run_is_not_chosen_between() -> None:
+    twice = SOURCE + TENT + rows("tent", [1.0, 2.0, 3.0, 4.0], protocol={"batch": 4})
+    with pytest.raises(OptionError, match=r"tent stands twice .* differ in batch"):
+        compare({"run": twice})
+
+
+def test_the_newest_row_of_a_cell_counts() -> None:
+    newer = rows("tent", [30.0, 30.0, 30.0, 30.0])
+    assert compare({"run": SOURCE + TENT + newer}).contrasts[0].left_mean == 30.0
+
+
+def test_models_and_data_are_never_pooled() -> None:
+    other = [
+        row(method, corruption="fog", severity=5, model="zoo:other", measured={"error_online": error})
+        for method, error in (("source", 10.0), ("tent", 30.0))
+    ]
+    found = compare({"run": SOURCE + TENT + other})
+    assert {contrast.model.rpartition(":")[2]: contrast.difference.mean for contrast in found.contrasts} == {
+        "make_model": -6.5,
+        "other": 20.0,
+    }
+
+
+def test_a_comparison_is_rendered_with_its_interval_and_its_warnings() -> None:
+    mixed = rows("tent", [40.0, 31.0, 22.0, 21.0], protocol={"batch": 32})
+    found = compare({"run": SOURCE + mixed[:3]}, mix=["batch"])
+    for form in ("markdown", "text"):
+        text = render_comparison(found, form)
+        assert "-9.00" in text
+        assert "3/0/3" in text
+        assert "MIXED PROTOCOLS: the pairs differ in batch" in text
+        assert "Rows without a counterpart, left out: 1." in text
+    content = json.loads(render_comparison(found, "json"))
+    assert content["contrasts"][0]["difference"]["groups"] == 3
