@@ -35,7 +35,7 @@ from synaptune.errors import DataError, IncompatibleModelError, OptionError, Wei
 from synaptune.metrics import PeakMemory, Tally, latency
 from synaptune.streams import Stream
 
-__all__ = ["Measured", "Witness", "measure", "measure_cell", "portable", "versions"]
+__all__ = ["Measured", "Witness", "measure", "measure_cell", "portable", "settings", "versions"]
 
 _MOST_EVENTS = 100
 
@@ -107,7 +107,7 @@ def measure(job: Job) -> Iterator[Row]:
                 )
             else:
                 try:
-                    with _settings(cell):
+                    with settings(cell):
                         subject = load_subject(cell)
                         adapter = adapter or _adapter_of(subject, cell)
                         row = measure_cell(cell, adapter, subject, run=job.run, since=start)
@@ -238,7 +238,7 @@ def _error(tally: Tally) -> float | None:
 
 
 @contextmanager
-def _settings(cell: Cell) -> Iterator[None]:
+def settings(cell: Cell) -> Iterator[None]:
     """Pin threads and the global seed for one cell, and put both back."""
     threads = torch.get_num_threads()
     on_cpu = torch.device(cell.protocol.device).type == "cpu"

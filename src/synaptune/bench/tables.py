@@ -23,7 +23,7 @@ from synaptune.bench.sheet import Sheet, make_sheet
 from synaptune.bench.table import Table
 from synaptune.errors import OptionError, UnknownNameError
 
-__all__ = ["Run", "load_run", "load_table", "render", "run_table", "table_names"]
+__all__ = ["Run", "home", "load_run", "load_table", "render", "run_table", "table_names"]
 
 Overrides = Iterable[str] | Mapping[str, Any]
 
@@ -56,7 +56,7 @@ def table_names() -> tuple[str, ...]:
     >>> "cifar10c" in table_names()
     True
     """
-    return tuple(sorted(path.stem for path in _home().glob("*.yaml")))
+    return tuple(sorted(path.stem for path in home().glob("*.yaml")))
 
 
 def load_table(name: str | Path, *, overrides: Overrides = ()) -> Table:
@@ -135,13 +135,13 @@ def _file_of(name: str | Path) -> Path:
         if not path.is_file():
             raise OptionError(f"there is no table file {path}")
         return path
-    found = _home() / f"{name}.yaml"
+    found = home() / f"{name}.yaml"
     if not found.is_file():
         raise UnknownNameError("table", str(name), table_names())
     return found
 
 
-def _home() -> Path:
+def home() -> Path:
     """Folder of the tables: inside an installed package, beside `src` in a checkout."""
     here = Path(__file__).resolve().parent
     packaged = here / "tables"

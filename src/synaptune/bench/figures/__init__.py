@@ -1,0 +1,12 @@
+"""The paper's figures, drawn from runs and models: `features`, `batches`, `density`."""
+
+from synaptune.bench.figures.batches import draw_batches as draw_batches
+from synaptune.bench.figures.batches import stage_curves as stage_curves
+from synaptune.bench.figures.density import draw_density as draw_density
+from synaptune.bench.figures.features import draw_features as draw_features
+from synaptune.bench.figures.making import Drawing as Drawing
+from synaptune.bench.figures.making import figure_names as figure_names
+from synaptune.bench.figures.making import run_figure as run_figure
+from synaptune.bench.figures.views import FigureOptions as FigureOptions
+from synaptune.bench.figures.views import View as View
+from synaptune.bench.figures.views import make_views as make_views
