@@ -108,7 +108,10 @@ class Motion:
 
 @dataclass(frozen=True)
 class Zoom:
-    """The zoom factors that are averaged: from 1 up to, and without, `stop`."""
+    """The zoom factors that are averaged: from 1 in steps towards `stop`.
+
+    Where rounding makes `arange` reach `stop` (1.06 and 1.11), it counts, as it did for the published data.
+    """
 
     stop: float
     step: float
