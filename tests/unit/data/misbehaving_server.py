@@ -21,6 +21,7 @@ class Act:
         announce: the Content-Length, where it is to be a lie; -1 leaves it out.
         stalls: fall silent after `send` bytes instead of cutting the connection.
         ranges: whether Range is honoured.
+        shifts_range: how many bytes further on than asked an honoured range begins.
         tag: the ETag; None leaves it out.
         kind: the Content-Type.
         headers: further ones.
@@ -32,6 +33,7 @@ class Act:
     announce: int | None = None
     stalls: bool = False
     ranges: bool = True
+    shifts_range: int = 0
     tag: str | None = '"v1"'
     kind: str = "application/octet-stream"
     headers: dict[str, str] = field(default_factory=dict)
@@ -106,4 +108,4 @@ def serve(content: bytes) -> Iterator[Server]:
 def _asked_start(span: str | None, proof: str | None, act: Act) -> int:
     if not span or not act.ranges or (proof is not None and proof != act.tag):
         return 0
-    return int(span.removeprefix("bytes=").rstrip("-"))
+    return int(span.removeprefix("bytes=").rstrip("-")) + act.shifts_range

@@ -154,6 +154,13 @@ def test_a_server_that_refuses_ranges_is_read_from_the_start(server: Server, pol
     assert path.read_bytes() == CONTENT
 
 
+def test_another_range_than_the_one_asked_for_is_not_appended(server: Server, policy: Policy, tmp_path: Path) -> None:
+    server.script = [Act(send=300_000), Act(shifts_range=1_000), Act()]
+    path, _ = fetch(remote_of(server), tmp_path, policy=policy)
+    assert path.read_bytes() == CONTENT
+    assert "Range" not in server.requests[2]
+
+
 def test_without_proof_of_sameness_only_a_pinned_file_is_resumed(
     server: Server, policy: Policy, tmp_path: Path
 ) -> None:

@@ -204,6 +204,20 @@ def test_verify_compares_with_published_checksums(toy: Entry, tmp_path: Path) ->
     assert "NOT whole" in str(found)
 
 
+def test_verify_compares_files_that_the_user_put_there_with_published_checksums(toy: Entry, tmp_path: Path) -> None:
+    known = replace(toy, files=(KnownFile("toy/test.bin", sha256=hashlib.sha256(TRAIN).hexdigest()),))
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy/test.bin").write_bytes(TEST)
+    assert [check.state for check in verify(known, root=tmp_path).checks] == ["differs", "readable"]
+
+
+def test_verify_trusts_the_publisher_more_than_the_first_download(toy: Entry, tmp_path: Path) -> None:
+    get(toy, root=tmp_path, policy=PATIENT)
+    known = replace(toy, files=(KnownFile("toy/test.bin", sha256="0" * 64),))
+    states = {check.what.rpartition("/")[2]: check.state for check in verify(known, root=tmp_path).checks}
+    assert (states["test.bin"], states["train.bin"]) == ("differs", "ok")
+
+
 def test_verify_compares_unpinned_files_with_the_first_download(toy: Entry, tmp_path: Path) -> None:
     unpinned = replace(toy, remotes=(replace(toy.remotes[0], sha256=None),))
     get(unpinned, root=tmp_path, policy=PATIENT)

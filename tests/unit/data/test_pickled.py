@@ -90,6 +90,11 @@ def test_everything_but_arrays_is_refused_by_name(content: bytes) -> None:
         read_plain(content)
 
 
+def test_the_refusal_names_what_the_file_wanted_to_call() -> None:
+    with pytest.raises(DataError, match=r"wants to call 'os\.system'"):
+        read_plain(b"\x80\x02cos\nsystem\n.")
+
+
 @pytest.mark.parametrize("inside", ["cnumpy\nndarray\n", "cnumpy\ndtype\nU\x02u1K\x00K\x01\x87R"])
 def test_a_name_or_half_an_array_does_not_come_out_inside_a_list(inside: str) -> None:
     with pytest.raises(DataError, match="not plain data"):

@@ -55,6 +55,13 @@ def test_a_small_delta_keeps_a_class_for_long_and_a_large_one_does_not() -> None
     assert means[-1] == pytest.approx(10, rel=0.15), "100 runs: ten slots, each with every class in equal parts"
 
 
+def test_classes_come_in_another_order_in_each_slot() -> None:
+    order = LABELS[arrange(Correlated(delta=1e6))]
+    runs = order[np.concatenate([[0], np.cumsum(run_lengths(order))[:-1]])]
+    first_slots = {tuple(runs[start : start + 8]) for start in (0, 20, 40, 60)}
+    assert len(first_slots) == 4
+
+
 def test_slots_are_filled_by_the_dirichlet_draw_of_each_class() -> None:
     # With two slots the share of the first is Beta(delta, delta); its variance is 1 / (4 (2 delta + 1)).
     labels = np.repeat(np.arange(400), 50)

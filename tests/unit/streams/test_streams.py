@@ -72,7 +72,7 @@ class TestBatches:
         assert lengths == ([128] * 15 + [87]) * 2
 
     def test_a_label_is_found_by_index_and_belongs_to_the_image(self) -> None:
-        domains = [Domain("one", toy(offset=0)), Domain("two", toy(count=30, offset=100, seed=1))]
+        domains = [Domain("one", toy(count=22)), Domain("two", toy(count=31, offset=100, seed=1))]
         for stream in (streams.mixed(domains, batch=7, seed=3), streams.correlated(domains, batch=7, mix=True)):
             seen = []
             for batch in stream:
@@ -80,7 +80,7 @@ class TestBatches:
                 assert torch.equal(stream.labels[batch.index], (pixel % 100) % 5)
                 assert stream.labels.domain_of(batch.index).tolist() == (pixel >= 100).long().tolist()
                 seen += batch.index.tolist()
-            assert sorted(seen) == list(range(50))
+            assert sorted(seen) == list(range(53))
 
     def test_labels_beyond_the_stream_are_refused(self) -> None:
         stream = streams.iid(toy())
@@ -363,6 +363,18 @@ class TestUnreadable:
         assert [(batch.index.tolist(), batch.reset) for batch in batches] == [([0, 1], True), ([4], True)]
         assert batches[1].unreadable.tolist() == [2, 3, 5]
         assert playback.unreadable_at_end.tolist() == [6]
+
+    def test_what_a_clock_dropped_before_an_unreadable_batch_is_not_forgotten(self, folder: Path) -> None:
+        from synaptune.data import read_images
+
+        # Batches of one; every third is seen: 0, 3, 6, 9. Number 6 cannot be read.
+        clock = streams.Ticking(rate=1.0, cost_per_image=3.0)
+        playback = streams.iid(read_images(folder), shuffle=False, batch=1, clock=clock).play()
+        batches = list(playback)
+        assert [batch.number for batch in batches] == [0, 3, 9]
+        assert [batch.missed.tolist() for batch in batches] == [[], [1, 2], [4, 5, 7, 8]]
+        assert batches[2].unreadable.tolist() == [6]
+        assert playback.missed_at_end.tolist() == [10, 11]
 
 
 class TestMemory:
