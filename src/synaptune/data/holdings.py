@@ -13,7 +13,7 @@ from synaptune.data.entry import SEVERITIES, Entry, KnownFile
 from synaptune.data.loading import load, locate
 from synaptune.data.locate import search_roots
 from synaptune.data.progress import Listener, silent
-from synaptune.data.receipt import Receipt
+from synaptune.data.receipt import Receipt, count_tree
 from synaptune.errors import DataError
 
 __all__ = ["Check", "Holding", "Verification", "listing", "verify"]
@@ -33,7 +33,8 @@ class Holding:
         splits: splits that lie on disk; for a set of shifts, its corruptions that do.
         missing: those that do not.
         places: folders in which they lie.
-        bytes_on_disk: size, or None where it is not there or has too many files to count.
+        bytes_on_disk: size, or None where it is not there, or has too many files to count and was not downloaded
+            with `get`.
         download_bytes: size of a download, where known.
         can_get: whether `get` fetches it; otherwise `manual` says how to obtain it.
         manual: what to do by hand.
@@ -118,6 +119,7 @@ def verify(name: str | Entry, *, root: str | Path | None = None, progress: Liste
         seen.update(files)
         checks += [check for path in files if (check := _check_file(path, known.get(path), progress))]
         checks.append(_check_split(entry, split, root, corruption, severity))
+    checks += _check_trees(entry, roots)
     if not checks:
         raise DataError(f"nothing of {entry.name} is in {', '.join(map(str, roots))}")
     return Verification(entry.name, tuple(checks))
@@ -152,6 +154,16 @@ def _check_file(path: Path, known: KnownFile | None, progress: Listener) -> Chec
         return Check(str(path), "damaged", "; ".join(wrong)) if wrong else None
     wrong = digests_of(path, path.name, progress).differences(size=known.size, md5=known.md5, sha256=known.sha256)
     return Check(str(path), "differs" if wrong else "ok", "; ".join(wrong))
+
+
+def _check_trees(entry: Entry, roots: tuple[Path, ...]) -> Iterator[Check]:
+    """Compare large folders with what was counted when they were downloaded."""
+    for root in roots:
+        for path, expected in Receipt.read(root, entry.name).trees.items():
+            counted = count_tree(root / path)
+            is_same = counted == expected
+            wrong = f"{counted[0]:,} files of {counted[1]:,} bytes, expected {expected[0]:,} of {expected[1]:,}"
+            yield Check(str(root / path), "ok" if is_same else "damaged", "" if is_same else wrong)
 
 
 def _check_split(
@@ -189,11 +201,17 @@ def _holding(entry: Entry, roots: tuple[Path, ...]) -> Holding:
         splits=tuple(there),
         missing=tuple(key for key in absent if key not in there),
         places=tuple(sorted({path if path.is_dir() else path.parent for path in files})),
-        bytes_on_disk=_size(files) if there and not entry.is_tree else None,
+        bytes_on_disk=_counted_size(entry, roots) if entry.is_tree else _size(files) if there else None,
         download_bytes=entry.download_size,
         can_get=bool(entry.remotes),
         manual=entry.manual,
     )
+
+
+def _counted_size(entry: Entry, roots: tuple[Path, ...]) -> int | None:
+    """Size of large folders as it was counted when they were downloaded; counting now would take minutes."""
+    sizes = [size for root in roots for _, size in Receipt.read(root, entry.name).trees.values()]
+    return sum(sizes) or None
 
 
 def _size(paths: set[Path]) -> int:

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from synaptune.data.catalogue import entry_named
+from synaptune.data.checksums import Digests
 from synaptune.data.download import Policy, fetch
 from synaptune.data.entry import Entry, Remote
+from synaptune.data.file_lock import hold
 from synaptune.data.locate import data_root
 from synaptune.data.progress import Listener, silent
 from synaptune.data.receipt import Receipt, measure_files
@@ -56,19 +58,19 @@ def get(
     entry = entry_named(name)
     if not entry.remotes:
         raise DataError(f"{entry.name} cannot be downloaded without you: {entry.manual or f'see {entry.home}'}")
-    home = data_root(root)
-    receipt = Receipt.read(home, entry.name)
+    home, policy = data_root(root), policy or Policy()
     for remote in _wanted(entry, parts):
-        if not force and all((home / path).exists() for path in remote.gives):
-            continue
         try:
-            receipt = _obtain(remote, home, receipt, policy=policy, progress=progress, keep_archive=keep_archive)
+            # Whoever waits here finds the work done, and no receipt is overwritten by an older one.
+            with hold(home / DOWNLOADS / f"{entry.name}.lock", sleep=policy.sleep):
+                if force or not all((home / path).exists() for path in remote.gives):
+                    done = _obtain(remote, home, policy, progress, keep_archive=keep_archive)
+                    Receipt.read(home, entry.name).with_download(remote.filename, *done).write(home)
         except DataError:
             raise
         except OSError as error:
             raise _explained(error, home, remote) from error
-        receipt.write(home)
-    return receipt
+    return Receipt.read(home, entry.name)
 
 
 def _wanted(entry: Entry, parts: Sequence[str] | None) -> tuple[Remote, ...]:
@@ -86,18 +88,21 @@ def _stem(filename: str) -> str:
 
 
 def _obtain(
-    remote: Remote, home: Path, receipt: Receipt, *, policy: Policy | None, progress: Listener, keep_archive: bool
-) -> Receipt:
+    remote: Remote, home: Path, policy: Policy, progress: Listener, *, keep_archive: bool
+) -> tuple[Digests, dict[str, Digests], dict[str, tuple[int, int]]]:
+    """Fetch, unpack and put in place; return the measures of the download and of what it gave."""
     downloads = home / DOWNLOADS
     archive, digests = fetch(remote, downloads, policy=policy, listener=progress)
-    with tempfile.TemporaryDirectory(prefix="unpacking-", dir=downloads) as scratch:
+    prefix = f"unpacking-{remote.filename}-"
+    for stale in downloads.glob(f"{prefix}*"):
+        shutil.rmtree(stale, ignore_errors=True)  # of a process that was killed; a living one would hold the lock
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=downloads) as scratch:
         unpack(archive, remote, Path(scratch), listener=progress)
         _refuse_incomplete(remote, Path(scratch))
         _move_into_place(Path(scratch), home / remote.into)
     if not keep_archive:
         archive.unlink(missing_ok=True)
-    files, trees = measure_files(home, remote.gives)
-    return receipt.with_download(remote.filename, digests, files, trees)
+    return digests, *measure_files(home, remote.gives)
 
 
 def _refuse_incomplete(remote: Remote, scratch: Path) -> None:

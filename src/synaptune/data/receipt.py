@@ -13,7 +13,7 @@ from pathlib import Path
 
 from synaptune.data.checksums import Digests, digests_of
 
-__all__ = ["Receipt", "measure_files", "write_atomically"]
+__all__ = ["Receipt", "count_tree", "measure_files", "write_atomically"]
 
 _FEW = 200
 """Up to so many files are written down one by one; of larger trees only number and bytes."""
@@ -81,8 +81,14 @@ def measure_files(root: Path, paths: tuple[str, ...]) -> tuple[dict[str, Digests
         if len(inside) <= _FEW:
             files |= {entry.relative_to(root).as_posix(): digests_of(entry, entry.name) for entry in inside}
         else:
-            trees[path] = (len(inside), sum(entry.stat().st_size for entry in inside))
+            trees[path] = count_tree(found)
     return files, trees
+
+
+def count_tree(folder: Path) -> tuple[int, int]:
+    """Number of files below a folder, and their bytes."""
+    sizes = [entry.stat().st_size for entry in folder.rglob("*") if entry.is_file()]
+    return len(sizes), sum(sizes)
 
 
 def write_atomically(path: Path, content: bytes) -> None:

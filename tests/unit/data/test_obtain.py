@@ -17,6 +17,7 @@ import pytest
 
 from synaptune.data import Entry, KnownFile, Place, Policy, Remote, entries, get, listing, load, verify
 from synaptune.data import obtain as obtain_module
+from synaptune.data.file_lock import hold
 from synaptune.data.readers.cifar import read_cifar10_binary
 from synaptune.errors import DataError, OptionError, UnknownNameError
 from tests.unit.data.misbehaving_server import Act, Server, serve
@@ -237,6 +238,48 @@ def test_verify_notices_a_half_written_file_without_any_checksum(toy: Entry, tmp
     (tmp_path / "toy/test.bin").write_bytes(TEST[: 5 * RECORD])
     found = verify(toy, root=tmp_path)
     assert found.checks[0].detail == "5 images, expected 12"
+
+
+def test_a_large_tree_is_counted_when_it_is_fetched_and_again_by_verify(
+    toy: Entry, server: Server, tmp_path: Path
+) -> None:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for number in range(300):
+            member = tarfile.TarInfo(f"tree/{number % 3}/{number}.jpg")
+            member.size = 10
+            tar.addfile(member, io.BytesIO(b"x" * 10))
+    remote = Remote(url=server.url("tree.tar"), filename="tree.tar", unpack="tar", gives=("tree",))
+    entry = replace(toy, remotes=(remote,), is_tree=True)
+    server.script = [Act(content=buffer.getvalue())]
+    receipt = get(entry, root=tmp_path, policy=PATIENT)
+    assert receipt.trees == {"tree": (300, 3000)}
+    assert [check.state for check in verify(entry, root=tmp_path).checks] == ["ok"]
+    (tmp_path / "tree/0/0.jpg").unlink()
+    (check,) = verify(entry, root=tmp_path).checks
+    assert (check.state, check.detail) == ("damaged", "299 files of 2,990 bytes, expected 300 of 3,000")
+
+
+def test_a_scratch_folder_of_a_killed_process_is_removed(toy: Entry, tmp_path: Path) -> None:
+    stale = tmp_path / ".downloads/unpacking-toy.tar.gz-dead"
+    stale.mkdir(parents=True)
+    (stale / "half").write_bytes(b"x")
+    get(toy, root=tmp_path, policy=PATIENT)
+    assert list((tmp_path / ".downloads").glob("unpacking-*")) == []
+
+
+def test_who_waited_for_another_process_finds_the_work_done(toy: Entry, server: Server, tmp_path: Path) -> None:
+    other = hold(tmp_path / ".downloads/toy.lock", sleep=lambda seconds: None)
+    other.__enter__()
+
+    def finish_the_other(seconds: float) -> None:
+        (tmp_path / "toy").mkdir()
+        (tmp_path / "toy/test.bin").write_bytes(TEST)
+        (tmp_path / "toy/train.bin").write_bytes(TRAIN)
+        other.__exit__(None, None, None)
+
+    get(toy, root=tmp_path, policy=replace(PATIENT, sleep=finish_the_other))
+    assert server.requests == []
 
 
 def test_verify_of_nothing_is_an_error(toy: Entry, tmp_path: Path) -> None:

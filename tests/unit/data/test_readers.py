@@ -245,7 +245,9 @@ def test_usps_hdf5_gives_the_same(tmp_path: Path, labels: Any) -> None:
     assert_holds(load("usps", root=tmp_path), np.repeat(grey.reshape(10, 16, 16, 1), 3, axis=-1), labels)
 
 
-@pytest.mark.parametrize("content", [bz2.compress(b"1 1:0.5 400:1\n"), bz2.compress(b"1 1:0.5")[:-4], b"no bz2"])
+@pytest.mark.parametrize(
+    "content", [bz2.compress(b"1 1:0.5 400:1\n"), bz2.compress(b"1 1:0.5")[:-4], bz2.compress(b"<html>"), b"no bz2"]
+)
 def test_damaged_usps_text_is_an_error(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "usps").mkdir()
     (tmp_path / "usps/usps.t.bz2").write_bytes(content)
