@@ -31,6 +31,7 @@ from synaptune.bench.sources import Subject, load_subject
 from synaptune.core.adapter import Adapter, SmallBatchWarning
 from synaptune.core.guard import KEEP, Guard, Verdict
 from synaptune.core.method import Step
+from synaptune.data import data_root, shared_root
 from synaptune.errors import DataError, IncompatibleModelError, OptionError, WeightsError
 from synaptune.metrics import PeakMemory, Tally, latency
 from synaptune.streams import Stream
@@ -260,8 +261,9 @@ def _status_of(error: Exception) -> Status:
 
 def portable(text: str) -> str:
     """Leave this machine's folders out of what is written to a run."""
-    for folder, name in ((Path.cwd(), "."), (Path.home(), "~")):
+    folders = [(Path.cwd(), "."), (data_root(), "$SYNAPTUNE_DATA"), (shared_root(), "$SYNAPTUNE_SHARED")]
+    for folder, name in (*folders, (Path.home(), "~")):
         # The root folder is a prefix of every path and no secret.
-        if str(folder) != os.sep:
+        if folder is not None and str(folder) != os.sep:
             text = text.replace(str(folder), name)
     return text

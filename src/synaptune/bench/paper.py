@@ -52,6 +52,7 @@ class PrintedTable:
         columns: names of the columns.
         lines: lines by (model, method).
         notes: what is known about the table as a whole.
+        images: in each cell, where they are the same.
     """
 
     name: str
@@ -60,6 +61,7 @@ class PrintedTable:
     columns: tuple[str, ...]
     lines: dict[tuple[str, str], PrintedLine]
     notes: tuple[str, ...]
+    images: int | None = None
 
     @property
     def is_reference(self) -> bool:
@@ -94,6 +96,7 @@ def printed_table(name: str) -> PrintedTable:
         columns=columns,
         lines={(line.model, line.method): line for line in lines},
         notes=tuple(section["notes"]),
+        images=section.get("images"),
     )
 
 

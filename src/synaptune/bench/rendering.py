@@ -35,6 +35,11 @@ _SHORT = {
     "gaussian_blur": "gblur",
     "spatter": "spatt",
     "saturate": "satur",
+    "error_online": "online",
+    "error_after": "after",
+    "error_full": "full set",
+    "error_oracle": "oracle",
+    "ece": "ECE",
 }
 _EFFECTS = "Mean of the complete lines at each level of a factor:"
 _STATES = {"missing": "not here", "inapplicable": "n/a", "failed": "failed", "open": "open"}
@@ -133,11 +138,11 @@ def _below(sheet: Sheet, command: str, *, bullet: str, code: str) -> list[str]:
 
 def _table(block: Block) -> list[list[str]]:
     """Header and lines of a block, as text."""
-    single = len(block.columns) == 1
-    columns = [*(_SHORT.get(name, name) for name in block.columns), *([] if single else ["mean"])]
+    with_mean = not block.is_overview
+    columns = [*(_SHORT.get(name, name) for name in block.columns), *(["mean"] if with_mean else [])]
     rows = [["method", "", *columns]]
     for line in block.lines:
-        rows += _rows_of(line, block, with_mean=not single)
+        rows += _rows_of(line, block, with_mean=with_mean)
     return rows
 
 

@@ -144,7 +144,15 @@ def _why_no_data(data: str, corruption: str, severity: int) -> str | None:
     try:
         clean_data(data, corruption, severity)
     except DataError as error:
-        return _settled(error)
+        # One sentence for all shifts of a set, so that a table says it once.
+        text = _settled(error)
+        for particular, general in (
+            (f"{corruption}, severity {severity}", "CORRUPTION, severity SEVERITY"),
+            (f"{corruption}/{severity}", "CORRUPTION/SEVERITY"),
+            (corruption, "CORRUPTION"),
+        ):
+            text = text.replace(particular, general)
+        return text
     return None
 
 

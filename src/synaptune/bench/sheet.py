@@ -20,7 +20,8 @@ from synaptune.shifts import names as corruption_names
 
 __all__ = ["Block", "Effect", "Entry", "Line", "Sheet", "make_sheet"]
 
-MEAN = "mean"
+OVERVIEW = ("error_online", "error_after", "error_full", "ece")
+"""Columns of tables that show means alone: everything that one pass gives."""
 
 
 @dataclass(frozen=True)
@@ -101,12 +102,14 @@ class Block:
         columns: names of the columns.
         lines: the methods.
         beside: what the printed numbers are, such as "paper, Table 1".
+        is_overview: whether the columns are different measures, which have no mean.
     """
 
     title: str
     columns: tuple[str, ...]
     lines: tuple[Line, ...]
     beside: str = ""
+    is_overview: bool = False
 
     @property
     def effects(self) -> tuple[Effect, ...]:
@@ -152,7 +155,7 @@ def make_sheet(table: Table, rows: Iterable[Row]) -> Sheet:
         blocks=blocks,
         stamp=stamp(table, used),
         absent=tuple(absences(used)),
-        notes=(*table.notes, *mixtures(used), *deviations(table), *_remarks(blocks, printed)),
+        notes=(*table.notes, *mixtures(used), *deviations(table), *_remarks(blocks, printed), *_sizes(table, used)),
     )
 
 
@@ -178,7 +181,13 @@ def _blocks(table: Table, found: Mapping[str, Row], printed: PrintedTable | None
         for block, lines in groups.items():
             title = ", ".join(part for part in (model.title, block) if part)
             known = any(line.printed for line in lines)
-            yield Block(title, tuple(columns[block]), tuple(lines), _beside(beside) if beside and known else "")
+            yield Block(
+                title=title,
+                columns=tuple(columns[block]),
+                lines=tuple(lines),
+                beside=_beside(beside) if beside and known else "",
+                is_overview=table.columns == "mean",
+            )
 
 
 def _beside(printed: PrintedTable) -> str:
@@ -207,18 +216,26 @@ def _line(
 ) -> Line:
     printed = beside.lines.get((model.paper, method.paper)) if beside else None
     states = [found[cell.key].status if cell.key in found else "open" for cell in cells]
-    by_column: dict[str, list[Cell]] = defaultdict(list)
-    for cell in cells:
-        by_column[_column_of(table, cell)].append(cell)
-    entries = {
-        column: _entry(members, found, method.metric, _printed_at(printed, table, column, model))
-        for column, members in by_column.items()
-    }
+    if table.columns == "mean":
+        entries = {
+            key: _entry(cells, found, key, _printed_at(printed, table, "mean", model) if key == method.metric else None)
+            for key in dict.fromkeys((*OVERVIEW, method.metric))
+        }
+        mean = entries[method.metric]
+    else:
+        by_column: dict[str, list[Cell]] = defaultdict(list)
+        for cell in cells:
+            by_column[_column_of(table, cell)].append(cell)
+        entries = {
+            column: _entry(members, found, method.metric, _printed_at(printed, table, column, model))
+            for column, members in by_column.items()
+        }
+        mean = _mean(entries, printed, seeds=_per_seed(cells, found, method.metric))
     return Line(
         label=method.title,
         metric=method.metric,
         entries=entries,
-        mean=_mean(entries, printed, seeds=_per_seed(cells, found, method.metric)),
+        mean=mean,
         printed=printed,
         factors=method.factors,
         comparable=not model.shape_only,
@@ -231,7 +248,6 @@ def _column_of(table: Table, cell: Cell) -> str:
         "corruption": cell.corruption,
         "data": cell.data,
         "severity": str(cell.severity),
-        "mean": MEAN,
     }[table.columns]
 
 
@@ -246,9 +262,10 @@ def _printed_at(printed: PrintedLine | None, table: Table, column: str, model: M
     return printed.mean if model.shape_only or (same_cells and at_five) else None
 
 
-def _entry(cells: Sequence[Cell], found: Mapping[str, Row], metric: ErrorKey, printed: float | None) -> Entry:
-    measured = [error for cell in cells if (row := found.get(cell.key)) and (error := row.error_of(metric)) is not None]
-    seeds = _per_seed(cells, found, metric)
+def _entry(cells: Sequence[Cell], found: Mapping[str, Row], key: str, printed: float | None) -> Entry:
+    values = (getattr(found[cell.key], key) for cell in cells if cell.key in found)
+    measured = [value for value in values if value is not None]
+    seeds = _per_seed(cells, found, key)
     return Entry(
         ours=statistics.fmean(measured) if measured else None,
         printed=printed,
@@ -258,12 +275,12 @@ def _entry(cells: Sequence[Cell], found: Mapping[str, Row], metric: ErrorKey, pr
     )
 
 
-def _per_seed(cells: Sequence[Cell], found: Mapping[str, Row], metric: ErrorKey) -> list[float]:
-    """Mean error of each seed that has all its cells."""
+def _per_seed(cells: Sequence[Cell], found: Mapping[str, Row], key: str) -> list[float]:
+    """Mean of each seed that has all its cells."""
     errors: dict[int, list[float | None]] = defaultdict(list)
     for cell in cells:
         row = found.get(cell.key)
-        errors[cell.seed].append(row.error_of(metric) if row else None)
+        errors[cell.seed].append(getattr(row, key) if row else None)
     whole = [[error for error in values if error is not None] for values in errors.values() if None not in values]
     return [statistics.fmean(values) for values in whole]
 
@@ -271,9 +288,10 @@ def _per_seed(cells: Sequence[Cell], found: Mapping[str, Row], metric: ErrorKey)
 def _mean(entries: Mapping[str, Entry], printed: PrintedLine | None, *, seeds: Sequence[float]) -> Entry:
     """Mean over the columns that are complete, and the printed one over the same columns."""
     there = {column: entry for column, entry in entries.items() if entry.is_complete}
-    beside = [entry.printed for entry in there.values() if entry.printed is not None]
-    printed_mean = statistics.fmean(beside) if beside and len(beside) == len(there) else None
-    if printed is not None and printed_mean is not None and there.keys() == printed.cells.keys():
+    shown = there or entries  # where nothing is measured, the printed mean stands alone
+    beside = [entry.printed for entry in shown.values() if entry.printed is not None]
+    printed_mean = statistics.fmean(beside) if beside and len(beside) == len(shown) else None
+    if printed is not None and printed_mean is not None and shown.keys() == printed.cells.keys():
         printed_mean = printed.mean  # as it stands in the paper, wrong ones included
     return Entry(
         ours=statistics.fmean(entry.ours for entry in there.values() if entry.ours is not None) if there else None,
@@ -299,3 +317,13 @@ def _remarks(blocks: Sequence[Block], printed: PrintedTable | None) -> Iterator[
     )
     if printed is not None and beside:
         yield from printed.notes
+
+
+def _sizes(table: Table, rows: Sequence[Row]) -> Iterator[str]:
+    """Say where ours and the printed numbers are over different numbers of images."""
+    names = [table.paper, *("reference" for model in table.models if model.reference)]
+    for printed in (printed_table(name) for name in dict.fromkeys(names) if name):
+        ours = {row.images for row in rows if row.status == "ok" and row.images is not None}
+        if printed.images is not None and ours and ours != {printed.images}:
+            counts = ", ".join(f"{count:,}" for count in sorted(ours))
+            yield f"Ours are over {counts} images, those of the {_beside(printed)} over {printed.images:,}."

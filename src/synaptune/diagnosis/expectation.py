@@ -11,10 +11,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import EnumMeta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from synaptune.models.card import Card
 
 __all__ = ["Expectation", "expected_input", "sample_problems"]
 
@@ -40,6 +43,19 @@ class Expectation:
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
     normalises_itself: bool = False
+
+    @classmethod
+    def from_card(cls, card: Card) -> Expectation | None:
+        """Take what a model's card says; None if it says nothing about normalisation."""
+        if card.normalisation == "unknown":
+            return None
+        return cls(
+            f"the card of {card.name}",
+            size=(len(card.mean) or 3, *card.input_size),
+            mean=card.mean or None,
+            std=card.std or None,
+            normalises_itself=card.normalisation in ("inside", "none"),
+        )
 
     @property
     def is_known(self) -> bool:

@@ -67,7 +67,7 @@ def cost_table(found: Sequence[Cost]) -> Table | None:
         columns=columns,
         lines=tuple(Line(cost.method, tuple(map(_place, _texts(cost)))) for cost in found),
         caption=(
-            "Times hold for the machine and the number of threads of this run. 95 %: one batch in twenty takes longer. "
+            "Times hold for this run's machine, its load and its threads. 95 %: one batch in twenty takes longer. "
             "On a CPU, peak memory is that of the whole process."
         ),
     )

@@ -46,7 +46,7 @@ def change_table(grid: Grid, baseline: str) -> Table | None:
     return Table(
         title=f"Change against {baseline}, in points",
         corner="method",
-        columns=(*_shift_columns(grid.averaged), *_summary_columns(grid)),
+        columns=(*_shift_columns(grid.averaged), *_summary_columns(grid, heated=False)),
         lines=tuple(_change_line(grid, comparison) for comparison in comparisons),
         caption=f"Negative is better. In brackets: within noise. {_NOISE[0].upper()}{_NOISE[1:]}.",
     )
@@ -103,9 +103,9 @@ def _mean_name(averaged: Sequence[Shift]) -> str:
     return f"mean of {len(averaged)}" if len(averaged) > 1 else "mean"
 
 
-def _summary_columns(grid: Grid) -> list[Column]:
+def _summary_columns(grid: Grid, *, heated: bool = True) -> list[Column]:
     return [
-        Column(_mean_name(grid.averaged), "mean", is_heated=True, is_summary=True),
+        Column(_mean_name(grid.averaged), "mean", is_heated=heated, is_summary=True),
         Column("noise", "± noise", is_summary=True),
     ]
 

@@ -38,18 +38,16 @@ def stream_panels(stream: Stream) -> tuple[PanelGroup, ...]:
         ("Distance of the weights", "relative distance", lambda batch: batch.weight_distance, False),
         ("Time per batch", "ms", lambda batch: None if batch.seconds is None else 1000 * batch.seconds, True),
     )
-    panels = []
+    groups = []
     for title, label, value_of, smoothed in wanted:
         values = [math.nan if (value := value_of(batch)) is None else value for batch in stream.batches]
         if sum(map(math.isfinite, values)) < 2:
             continue
         window = max(1, len(values) // 20) if smoothed else 1
         series = smooth(stream.method, values, moving_mean(values, window))
-        panels.append(Panel(title, (series,), "batch", label))
-    if not panels:
-        return ()
-    caption = "Lines: moving mean over one twentieth of the stream; dots: single batches."
-    return (PanelGroup("Over time", caption, tuple(panels)),)
+        caption = "Moving mean over one twentieth of the stream." if smoothed else ""
+        groups.append(PanelGroup(title, caption, (Panel("the stream", (series,), "batch", label),)))
+    return tuple(groups)
 
 
 def stream_shares(stream: Stream) -> ClassShares | None:

@@ -112,10 +112,7 @@ def error_over_time(group: RowGroup) -> PanelGroup | None:
         group,
         lambda method, shift: _error_series(group, method, shift),
         title="Error over time",
-        caption=(
-            "Lines: error of all images so far, so a line ends at the number in the table. Dots in the large drawings: "
-            "single batches. Scales differ between drawings."
-        ),
+        caption=("Error of all images so far: a line ends at the number in the table."),
         x_label="batch",
         y_label="error, %",
     )
@@ -128,8 +125,8 @@ def entropy_over_time(group: RowGroup) -> PanelGroup | None:
         lambda method, shift: _smooth_series(group, method, shift, lambda row: row.entropy_per_batch),
         title="Entropy over time",
         caption=(
-            "Mean entropy of the predictions in a batch: low is sure, right or wrong. A fall towards zero while the "
-            "error rises is a collapse. Lines: moving mean over one twentieth of the stream; dots: single batches."
+            "How undecided the predictions are; low is sure, rightly or wrongly. A fall towards zero while the error "
+            "rises is a collapse. Moving mean over one twentieth of the stream."
         ),
         x_label="batch",
         y_label="entropy, nats",
@@ -143,8 +140,8 @@ def drift_over_time(group: RowGroup) -> PanelGroup | None:
         lambda method, shift: _smooth_series(group, method, shift, lambda row: row.drift_per_batch),
         title="Drift over time",
         caption=(
-            "How far the first normalised features lie from those of the source data, in its standard deviations. "
-            "Lines: moving mean over one twentieth of the stream; dots: single batches."
+            "How far the first features lie from those of the source data, in its standard deviations. Moving mean "
+            "over one twentieth of the stream."
         ),
         x_label="batch",
         y_label="drift, source deviations",
@@ -215,15 +212,17 @@ def _smooth_series(
     return smooth(method, values, moving_mean(values, window or max(1, len(values) // 20)))
 
 
-def smooth(name: str, values: Sequence[float], line: Sequence[float], *, xs: Sequence[float] = ()) -> Series:
+def smooth(name: str, values: Sequence[float], line: Sequence[float]) -> Series:
     """Make a thinned series of single values and the line through them."""
-    places = xs or range(1, len(values) + 1)
     chosen = thinned(len(values))
+    detail = [(float(position + 1), values[position]) for position in chosen if math.isfinite(values[position])]
+    # Where nothing is smoothed away, dots would lie on the line.
+    is_smoothed = any(value != smoothed for value, smoothed in zip(values, line, strict=True) if math.isfinite(value))
     return Series(
         name,
-        tuple(float(places[position]) for position in chosen),
+        tuple(float(position + 1) for position in chosen),
         tuple(line[position] for position in chosen),
-        tuple((float(places[position]), values[position]) for position in chosen if math.isfinite(values[position])),
+        tuple(detail) if is_smoothed else (),
     )
 
 

@@ -94,25 +94,27 @@ def _against_source(comparison: Comparison, grid: Grid) -> str:
 def _verdict(comparison: Comparison, grid: Grid) -> Finding:
     change = comparison.change
     kind: FindingKind = "even" if not change.is_clear else "gain" if change.value < 0 else "loss"
-    verb = {"even": "left the error where it was", "gain": "lowered the error", "loss": "raised the error"}[kind]
     if len(comparison.shifts) == 1:
-        where = f" on {comparison.shifts[0].name}"
-        return Finding(kind, f"{comparison.method} {verb}{where}: {_from_to(comparison)}.")
+        verb = {"even": "left the error as it was", "gain": "lowered the error", "loss": "raised the error"}[kind]
+        return Finding(kind, f"{comparison.method} {verb} on {comparison.shifts[0].name}, {_from_to(comparison)}.")
     better, worse = comparison.where(better=True), comparison.where(better=False)
     partial = " that both have" if len(comparison.shifts) < len(grid.averaged) else ""
-    text = (
-        f"{comparison.method} {verb}: better on {len(better)} of {noun(grid, len(comparison.shifts))}{partial}, "
-        f"{_from_to(comparison)} on average"
-    )
+    total = f"{noun(grid, len(comparison.shifts))}{partial}"
+    said = {
+        "even": f"left the error as it was (lower on {len(better)} of {total})",
+        "gain": f"lowered the error on {len(better)} of {total}",
+        "loss": f"raised the error on {len(worse)} of {total}",
+    }[kind]
     exceptions = _exceptions(worse if kind != "loss" else better, is_worse=kind != "loss")
-    return Finding(kind, f"{text}{f'; {exceptions}' if exceptions else ''}.")
+    tail = f"; {exceptions}" if exceptions else ""
+    return Finding(kind, f"{comparison.method} {said}, on average {_from_to(comparison)}{tail}.")
 
 
 def _from_to(comparison: Comparison) -> str:
     change = comparison.change
     noise = "" if change.margin is None else f", noise ±{change.margin:.1f}"
     return (
-        f"{percent(comparison.right.value)} % to {percent(comparison.left.value)} % "
+        f"from {percent(comparison.right.value)} % to {percent(comparison.left.value)} % "
         f"({points(change.value)} {'less' if change.value < 0 else 'more'}{noise})"
     )
 
@@ -129,7 +131,11 @@ def _exceptions(found: Sequence[tuple[Shift, Estimate]], *, is_worse: bool) -> s
     parts = [listing(clear)] if clear else []
     direction = "worse" if is_worse else "better"
     if unclear:
-        parts.append(f"{listing(unclear)} {'is' if len(unclear) == 1 else 'are'} {direction} only within noise")
+        parts.append(
+            f"{listing(unclear)} got {direction} too, but within noise"
+            if clear
+            else f"{listing(unclear)} got {direction}, but within noise"
+        )
     if unknown:
         parts.append(f"{direction} on {listing(unknown)} (noise unknown: the rows do not say how many images)")
     return "; ".join(parts)

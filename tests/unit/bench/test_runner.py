@@ -72,6 +72,21 @@ def test_missing_cells_are_said_once_and_run_when_what_they_need_is_there(
     assert len(read_rows(path)) == 3
 
 
+def test_one_sentence_serves_all_shifts_of_a_set_that_is_not_here_and_names_no_folder_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SYNAPTUNE_SHARED", str(tmp_path))
+    cells = [
+        cell("source", data="cifar10-c", corruption=name, severity=severity)
+        for name, severity in (("fog", 5), ("snow", 2))
+    ]
+    first, second = run(cells, tmp_path / "run.jsonl")
+    assert first.error == second.error
+    assert "CIFAR-10-C/CORRUPTION.npy" in str(first.error)
+    assert "synaptune data get cifar10-c" in str(first.error)
+    assert str(tmp_path) not in str(first.error)
+
+
 def test_weights_that_changed_between_two_sittings_are_refused(tmp_path: Path) -> None:
     from safetensors.torch import save_file
 

@@ -126,6 +126,8 @@ def test_what_cannot_run_says_what_is_missing_once_for_all_its_cells() -> None:
     text = render_sheet(sheet, "markdown")
     assert "not here" in text
     assert "| paper | 15.7 |" in text, "what is printed is shown all the same"
+    assert line(sheet, "tent").mean.printed == 12.1
+    assert line(sheet, "tent").mean.difference is None
 
 
 def test_what_does_not_fit_and_what_failed_are_told_apart() -> None:

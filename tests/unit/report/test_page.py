@@ -101,9 +101,9 @@ def test_the_page_holds_what_the_report_says() -> None:
 
 def test_each_shift_can_be_chosen_without_a_script() -> None:
     page = to_html(build_report(full_run({"source": 40.0, "nhl": 20.0}, CORRUPTIONS[:4])))
-    groups = re.findall(r'<input type="radio" name="(s0-p0)" id="s0-p0-r\d" class="pick (p\d)"( checked)?', page)
+    groups = re.findall(r'<input type="radio" name="(s0-p)" id="s0-p-r\d" class="pick (p\d)"( checked)?', page)
     assert [(name, place, bool(checked)) for name, place, checked in groups] == [
-        ("s0-p0", f"p{place}", place == 0) for place in range(5)
+        ("s0-p", f"p{place}", place == 0) for place in range(5)
     ]
     for place in range(1, 5):
         assert f".pick.p{place}:checked ~ .pane.p{place} {{ display: block; }}" in page

@@ -15,7 +15,7 @@ from synaptune.report.wording import number
 __all__ = ["LARGE", "SMALL", "line_chart"]
 
 SMALL = Frame(width=224, height=148, left=34, right=8, top=10, bottom=24)
-LARGE = Frame(width=680, height=340, left=46, right=150, top=26, bottom=40)
+LARGE = Frame(width=560, height=310, left=46, right=112, top=26, bottom=40)
 
 
 def line_chart(panel: Panel, *, frame: Frame, colours: Mapping[str, str], ident: str) -> Markup:

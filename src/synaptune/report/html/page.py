@@ -17,7 +17,7 @@ from synaptune._version import __version__
 from synaptune.errors import DataError
 from synaptune.report.document import Report
 from synaptune.report.html.markup import Markup, joined, tag, unbroken
-from synaptune.report.html.panel_view import pane_rules
+from synaptune.report.html.panel_view import pane_rules, shifts_of
 from synaptune.report.html.section_view import findings_view, section_view, stream_view
 from synaptune.report.noise import CLEAR
 from synaptune.report.verdicts import SOURCE
@@ -62,7 +62,7 @@ def write_html(report: Report, path: str | Path) -> Path:
 
 def to_html(report: Report) -> str:
     """Return the page as text."""
-    most = max((len(group.panels) for group in report.series), default=0)
+    most = max((len(shifts_of(part.panels)) for part in report.parts), default=0)
     style = Markup(f"{_resource('style.css')}{pane_rules(most)}\n")
     script = Markup(_resource("script.js"))
     return "<!DOCTYPE html>\n" + tag("html", _head(report, style, script), _body(report, script), lang="en") + "\n"

@@ -22,7 +22,7 @@ def cost_chart(costs: Sequence[Cost], *, colours: Mapping[str, str], ident: str)
     points = [(cost.method, cost.ms_p50, cost.error.value) for cost in costs if cost.ms_p50 and cost.error]
     if len(points) < 2:
         return None
-    frame = Frame(width=680, height=340, left=46, right=24, top=26, bottom=40)
+    frame = Frame(width=620, height=310, left=46, right=24, top=26, bottom=40)
     times, errors = [time for _, time, _ in points], [error for *_, error in points]
     is_log = max(times) / min(times) > _LOG_FROM
     start, end = frame.left + 8, frame.inner_right - 30
@@ -58,7 +58,7 @@ def cost_chart(costs: Sequence[Cost], *, colours: Mapping[str, str], ident: str)
 def share_chart(shares: ClassShares, *, colours: Mapping[str, str], ident: str) -> Markup:
     """Draw one line for each class: a bar for the reference, a mark for each method."""
     height = 27.0
-    frame = Frame(680, 60 + height * len(shares.names), 128, 24, 12, 40)
+    frame = Frame(620, 52 + height * len(shares.names), 128, 24, 12, 40)
     values = [*shares.reference[1], *(value for _, line in shares.lines for value in line)]
     x_axis = linear_axis(values, start=frame.left, end=frame.inner_right - 20, count=6, from_zero=True)
     grid = [

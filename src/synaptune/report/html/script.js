@@ -1,16 +1,6 @@
 // Convenience only: without it everything works, one choice at a time.
 (() => {
   "use strict";
-  // A corruption chosen in one group of drawings is chosen in the others of its section.
-  document.addEventListener("change", (event) => {
-    const pick = event.target;
-    if (!(pick instanceof HTMLInputElement) || !pick.classList.contains("pick")) return;
-    const part = pick.closest(".part");
-    if (!part) return;
-    for (const other of part.querySelectorAll(".pick")) {
-      if (other.dataset.shift === pick.dataset.shift && other.name !== pick.name) other.checked = true;
-    }
-  });
   // Browsers that cannot open closed parts for print by style alone.
   addEventListener("beforeprint", () => {
     for (const part of document.querySelectorAll("details:not(.numbers)")) part.open = true;

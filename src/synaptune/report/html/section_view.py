@@ -8,7 +8,7 @@ from synaptune.report.classes import ClassShares, share_table
 from synaptune.report.document import Bar, Section, Stamp, StreamSection
 from synaptune.report.finding import Finding, FindingKind
 from synaptune.report.html.markup import Markup, joined, tag, unbroken
-from synaptune.report.html.panel_view import legend, panel_view
+from synaptune.report.html.panel_view import legend, panels_view
 from synaptune.report.html.point_charts import cost_chart, share_chart
 from synaptune.report.html.table_view import table_view
 from synaptune.report.wording import percent
@@ -30,10 +30,6 @@ _KIND_NAMES: Mapping[FindingKind, str] = {
 def section_view(section: Section, *, ident: str, colours: Mapping[str, str], is_only: bool, command: str) -> Markup:
     """Show rows that may be compared."""
     lead = None if is_only else tag("p", unbroken(section.headline), class_="lead")
-    panels = [
-        panel_view(group, colours=colours, ident=f"{ident}-p{place}") for place, group in enumerate(section.panels)
-    ]
-    # Calibration and class balance are read after the errors, the distance of the weights with the drawings.
     return _part(
         ident,
         section.title,
@@ -41,7 +37,7 @@ def section_view(section: Section, *, ident: str, colours: Mapping[str, str], is
         _bars(section.bars, colours) if len(section.bars) > 1 else None,
         _headed("What the numbers say", findings_view(section.findings)),
         _errors(section, ident),
-        *panels,
+        panels_view(section.panels, colours=colours, ident=f"{ident}-p"),
         _shares(section.shares, colours, f"{ident}-s"),
         _extras(section, ident),
         _cost(section, ident, colours),
@@ -52,15 +48,12 @@ def section_view(section: Section, *, ident: str, colours: Mapping[str, str], is
 
 def stream_view(section: StreamSection, *, ident: str, colours: Mapping[str, str], is_only: bool) -> Markup:
     """Show a stream log."""
-    panels = [
-        panel_view(group, colours=colours, ident=f"{ident}-p{place}") for place, group in enumerate(section.panels)
-    ]
     return _part(
         ident,
         section.title,
         None if is_only else tag("p", unbroken(section.headline), class_="lead"),
         _headed("What the log says", findings_view(section.findings)),
-        *panels,
+        panels_view(section.panels, colours=colours, ident=f"{ident}-p"),
         _shares(section.shares, colours, f"{ident}-s"),
         table_view(section.events, ident=f"{ident}-e", heading="h3") if section.events else None,
         stamp_view(section.stamp, command=""),
@@ -161,13 +154,12 @@ def _shares(shares: ClassShares | None, colours: Mapping[str, str], ident: str) 
         return None
     name, _ = shares.reference
     tick = tag("li", tag("span", class_="tick"), name)
-    own = legend({method: colours.get(method, "m1") for method, _ in shares.lines})
+    key = legend({method: colours.get(method, "m1") for method, _ in shares.lines}, tick)
     return joined(
         (
             tag("h3", "Predicted classes"),
             tag("p", f"How often each class is predicted, against {name}.", class_="caption"),
-            own,
-            tag("ul", tick, class_="legend"),
+            key,
             _boxed(share_chart(shares, colours=colours, ident=f"{ident}-l"), "Predicted classes"),
             tag(
                 "details",

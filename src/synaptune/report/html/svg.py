@@ -118,7 +118,7 @@ def axis_names(x_name: str, y_name: str, frame: Frame) -> Markup:
     )
 
 
-def clipped(name: str, most: int = 20) -> str:
+def clipped(name: str, most: int = 13) -> str:
     """Shorten a name that has no room; the full one stands in legends and tables."""
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
