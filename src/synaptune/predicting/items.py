@@ -7,13 +7,14 @@ searched through; what cannot be read is not an error here but a line in the rep
 from __future__ import annotations
 
 import glob
+import random
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from synaptune.errors import DataError
+from synaptune.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from synaptune.data.decode import Decoded
@@ -51,10 +52,11 @@ class Items:
 
     Attributes:
         total: how many there are, or None where only the end will tell (a list on stdin, a video).
+        folders: how many folders they come from one after the other.
     """
 
-    def __init__(self, parts: Iterable[Iterable[Item]], total: int | None):
-        self.total = total
+    def __init__(self, parts: Iterable[Iterable[Item]], *, total: int | None, folders: int = 1):
+        self.total, self.folders = total, folders
         self._parts = parts
 
     def __iter__(self) -> Iterator[Item]:
@@ -62,13 +64,17 @@ class Items:
             yield from part
 
 
-def find_items(sources: Sequence[str], *, stdin: TextIO | None = None, every: int = 1) -> Items:
+def find_items(
+    sources: Sequence[str], *, stdin: TextIO | None = None, every: int = 1, shuffle: int | None = None
+) -> Items:
     """Find what is meant by folders, files, patterns (`**` included), videos, and `-` for a list of them on stdin.
 
     Args:
         sources: what the user named.
         stdin: where `-` reads from, one name per line.
         every: take every n-th frame of a video.
+        shuffle: seed of a random order. Images that come class by class, as a folder per class gives them, mislead
+            every method that learns from the batch.
 
     Raises:
         DataError: a name that is no file, no folder and matches nothing.
@@ -77,21 +83,20 @@ def find_items(sources: Sequence[str], *, stdin: TextIO | None = None, every: in
         raise DataError(f"no images were named: give folders, files, patterns, or {STDIN} for a list on stdin")
     if sources.count(STDIN) > 1 or (STDIN in sources and stdin is None):
         raise DataError(f"a list can be read from stdin ({STDIN}) once, where there is one")
-    parts: list[Iterable[Item]] = []
-    total: int | None = 0
+    names: list[str] = []
     for source in sources:
-        if source == STDIN:
-            assert stdin is not None
-            parts.append(_listed(stdin, every))
-            total = None
-            continue
-        files = _files(source)
-        if not files:
+        found = [STDIN] if source == STDIN else _files(source)
+        if not found:
             raise DataError(f"there is no image in {source}: it is no file, matches nothing, or is an empty folder")
-        parts.extend(_open(name, every) for name in files)
-        videos = any(_is_video(name) for name in files)
-        total = None if total is None or videos else total + len(files)
-    return Items(parts, total)
+        names += found
+    open_ended = [name for name in names if name == STDIN or _is_video(name)]
+    if shuffle is not None:
+        if open_ended:
+            raise OptionError(f"only files can be shuffled, not {open_ended[0]}")
+        random.Random(shuffle).shuffle(names)  # noqa: S311 - an order, not a secret
+    parts = (_listed(stdin, every) if name == STDIN and stdin is not None else _open(name, every) for name in names)
+    folders = len({Path(name).parent for name in names}) if shuffle is None else 1
+    return Items(parts, total=None if open_ended else len(names), folders=folders)
 
 
 def _listed(lines: Iterable[str], every: int) -> Iterator[Item]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -83,17 +82,15 @@ class Journal:
             "saved": [asdict(entry) for entry in self.saved],
             **result,
         }
-        handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
+        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
+            with temporary.open("w", encoding="utf-8") as file:
                 json.dump(content, file, indent=1)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(temporary).chmod(0o644)
-            Path(temporary).replace(self.path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+            temporary.replace(self.path)
+        finally:
+            temporary.unlink(missing_ok=True)
 
     def note(self, state: SavedState) -> None:
         """Announce a state that is about to replace the one before; both are possible until it has."""

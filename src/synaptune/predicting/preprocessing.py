@@ -40,6 +40,7 @@ class Preprocessing:
         interpolation: how to resize.
         mean: per channel, subtracted; empty: pictures go in as they are in [0, 1].
         std: per channel, divided by.
+        channels: 3, or 1 for networks that take grey pictures.
 
     >>> pixels = np.full((40, 60, 3), 255, np.uint8)
     >>> Preprocessing(size=(8, 8), mean=(0.5,), std=(0.25,))(pixels).unique()
@@ -51,6 +52,7 @@ class Preprocessing:
     interpolation: Interpolation = "bilinear"
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
+    channels: Literal[1, 3] = 3
 
     def __post_init__(self) -> None:
         problems = []
@@ -63,15 +65,19 @@ class Preprocessing:
         if self.interpolation not in get_args(Interpolation):
             known = ", ".join(get_args(Interpolation))
             problems.append(f"interpolation must be one of {known}, not {self.interpolation!r}")
-        if len(self.mean) != len(self.std) or len(self.mean) not in (0, 1, 3):
-            problems.append(f"mean and std need one value, or three, each; not {self.mean} and {self.std}")
+        if self.channels not in (1, 3):
+            problems.append(f"channels must be 1 or 3, not {self.channels}")
+        if len(self.mean) != len(self.std) or len(self.mean) not in (0, 1, self.channels):
+            problems.append(
+                f"mean and std need one value each, or one per channel ({self.channels}), not {self.mean}, {self.std}"
+            )
         if any(not value > 0 for value in self.std) or not all(map(math.isfinite, (*self.mean, *self.std))):
             problems.append(f"std must be positive, and both finite; not {self.mean} and {self.std}")
         if problems:
             raise OptionError(f"preprocessing: {'; '.join(problems)}")
 
     @classmethod
-    def from_card(cls, card: Card) -> Self:
+    def from_card(cls, card: Card, *, channels: Literal[1, 3] = 3) -> Self:
         """Take what a model's card says; without a word on normalisation there, pictures go in as they are."""
         outside = card.normalisation == "outside"
         known = card.interpolation in get_args(Interpolation)
@@ -82,6 +88,7 @@ class Preprocessing:
             interpolation=card.interpolation if known else "bilinear",  # type: ignore[arg-type]  # checked above
             mean=card.mean if outside else (),
             std=card.std if outside else (),
+            channels=channels,
         )
 
     def changed(
@@ -109,8 +116,10 @@ class Preprocessing:
         }
 
     def __call__(self, pixels: Pixels) -> Tensor:
-        """Shapes: uint8 (height, width, 3) to float (3, height, width)."""
+        """Shapes: uint8 (height, width, 3) to float (channels, height, width)."""
         cut = self._cut(pixels)
+        if self.channels == 1:
+            cut = np.asarray(Image.fromarray(cut).convert("L"))[:, :, None]
         image = torch.from_numpy(np.array(cut)).permute(2, 0, 1).float().div_(255)
         if self.mean:
             image.sub_(torch.tensor(self.mean).view(-1, 1, 1)).div_(torch.tensor(self.std).view(-1, 1, 1))

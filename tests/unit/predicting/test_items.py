@@ -85,6 +85,19 @@ def test_no_name_at_all_is_an_error() -> None:
         find_items(["-"])
 
 
+def test_shuffling_is_seeded_and_for_files_only(tmp_path: Path) -> None:
+    make_pictures(tmp_path / "a", 10)
+    make_pictures(tmp_path / "b", 10)
+    where = [str(tmp_path)]
+    orders = [[item.name for item in find_items(where, shuffle=seed)] for seed in (1, 1, 2)]
+    assert orders[0] == orders[1]
+    assert orders[0] != orders[2]
+    assert sorted(orders[0]) == sorted(names(tmp_path))
+    assert (find_items(where).folders, find_items(where, shuffle=0).folders) == (2, 1)
+    with pytest.raises(OptionError, match="shuffled"):
+        find_items(["-"], stdin=io.StringIO(), shuffle=0)
+
+
 def test_a_video_without_its_library_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 

@@ -53,7 +53,7 @@ def test_another_size_shows_the_same_part_of_the_picture() -> None:
         ({"size": (0, 8)}, "positive"),
         ({"size": (8, 8), "resize": 7}, "at least 8"),
         ({"size": (8, 8), "interpolation": "cubic"}, "bicubic"),
-        ({"size": (8, 8), "mean": (0.5,)}, "one value, or three"),
+        ({"size": (8, 8), "mean": (0.5,)}, "one per channel"),
         ({"size": (8, 8), "mean": (0.5,), "std": (0.0,)}, "std must be positive"),
         ({"size": (8, 8), "mean": (float("nan"),), "std": (1.0,)}, "finite"),
     ],
@@ -70,3 +70,9 @@ def test_the_card_decides_whether_normalisation_is_ours_to_do() -> None:
     assert Preprocessing.from_card(outside).mean == (0.5,)
     assert Preprocessing.from_card(outside).resize == 40
     assert Preprocessing.from_card(inside).mean == ()
+
+
+def test_a_network_for_grey_pictures_gets_one_channel() -> None:
+    grey = Preprocessing(size=(8, 8), mean=(0.5,), std=(0.5,), channels=1)(_picture(8, 8))
+    expected = torch.from_numpy(np.array(Image.fromarray(_picture(8, 8)).convert("L"))) / 255
+    torch.testing.assert_close(grey, (expected[None] - 0.5) / 0.5)
