@@ -1,0 +1,108 @@
+"""The program around the commands: which there are, how errors and Ctrl-C end, what every command shares.
+
+Exit status: 0 done; 1 something is wrong with what was given, said in one line; 2 the command line is wrong;
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+import warnings
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from synaptune._version import __version__
+from synaptune.cli.output import JsonFlag, Output, QuietFlag
+from synaptune.errors import SynaptuneError
+
+__all__ = ["COMMANDS", "application"]
+
+COMMANDS = {
+    "predict": "predict",
+    "doctor": "doctor",
+    "methods": "methods",
+    "export": "export",
+    "data": "data",
+    "corrupt": "corrupt",
+    "train": "train",
+}
+"""Commands in the order of the help page, with their modules."""
+
+
+class _LazyGroup(TyperGroup):
+    """Imports a command's module when it is asked for, and ends every command the same way."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"synaptune.cli.{COMMANDS[cmd_name]}")
+        command = typer.main.get_command(module.app)
+        command.name = cmd_name
+        return command
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except SynaptuneError as error:
+            _tell(str(error))
+        except RuntimeError as error:
+            # The adapter notes on such errors what was expected; without that it is nothing that was foreseen.
+            notes = [note for note in getattr(error, "__notes__", ()) if note.startswith("synaptune: ")]
+            if not notes:
+                raise
+            _tell(f"{notes[0].removeprefix('synaptune: ')} ({_first_line(error)})")
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+        raise typer.Exit(1)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def _tell(text: str) -> None:
+    print(f"synaptune: {' '.join(text.split())}", file=sys.stderr)
+
+
+application = typer.Typer(
+    name="synaptune",
+    cls=_LazyGroup,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"synaptune {__version__}")
+        raise typer.Exit
+
+
+@application.callback()
+def root(
+    ctx: typer.Context,
+    quiet: QuietFlag = False,
+    json: JsonFlag = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show what goes on inside (logging).")] = False,
+    version: Annotated[  # noqa: ARG001 - its callback has done all there is to do
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Keep an image classifier accurate while its inputs drift: adapt it, without labels, as it predicts."""
+    ctx.obj = Output(quiet=quiet, as_json=json)
+    logging.basicConfig(level=logging.DEBUG if verbose else logging.ERROR, format="%(name)s: %(message)s")
+    warnings.showwarning = _show_warning
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    """Warnings of ours are for users; those of libraries, about themselves, are not."""
+    if category.__module__.startswith("synaptune."):
+        print(f"note: {message}", file=sys.stderr)

@@ -1,0 +1,142 @@
+"""`synaptune train NAME`: source models from the zoo's networks, resumable, with the rotation head where it has one."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from synaptune.cli.output import JsonFlag, QuietFlag, Reporter, output_of
+from synaptune.cli.settings import parse_settings
+from synaptune.errors import OptionError
+
+if TYPE_CHECKING:
+    from synaptune.data import DataSet
+    from synaptune.models import Card
+    from synaptune.models.image_set import ImageSet
+    from synaptune.models.training import Progress
+
+__all__ = ["app"]
+
+app = typer.Typer()
+
+
+def _complete(incomplete: str) -> list[str]:
+    from synaptune.models import zoo
+
+    return [name for name in zoo.names() if name.startswith(incomplete)]
+
+
+@app.command()
+def train(
+    ctx: typer.Context,
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="A network of the zoo.", autocompletion=_complete, show_default=False),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", metavar="FOLDER", help="Folder for checkpoint and result.", show_default=False),
+    ],
+    data: Annotated[
+        str, typer.Option("--data", "-d", help="Data set by name, or a folder with a folder per class.")
+    ] = "cifar10",
+    test_data: Annotated[
+        str | None, typer.Option("--test-data", help="The same for the test images; by default the set's own.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", "-s", metavar="NAME=VALUE", help="An option of the recipe (repeatable): epochs=10 ..."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--images", min=1, help="Train on the first so many images only.")
+    ] = None,
+    stop_after: Annotated[
+        int | None, typer.Option("--stop-after", min=1, help="Stop at this step; the same command goes on.")
+    ] = None,
+    evaluate_every: Annotated[
+        int | None, typer.Option("--evaluate-every", min=1, help="Steps between two reports; by default an epoch.")
+    ] = None,
+    full_precision: Annotated[
+        bool, typer.Option("--full-precision", help="Store weights in 32 bits instead of 16.")
+    ] = False,
+    quiet: QuietFlag = False,
+    json: JsonFlag = False,
+) -> None:
+    """Train a source model and write it with its card; stopped, the same command goes on with the same bits."""
+    from synaptune.models import zoo
+    from synaptune.models.source_training import recipe_for, train_source
+
+    output = output_of(ctx, quiet=quiet, as_json=json)
+    name = name.removeprefix("zoo:")
+    card = zoo.card(name)
+    recipe = recipe_for(name)
+    recipe = recipe.replace(**parse_settings(type(recipe), settings or ()))
+    images = _images(data, "train", card, limit)
+    test = _images(test_data or data, "test", card, None) if test_data or _has_test_split(data) else None
+    out.mkdir(parents=True, exist_ok=True)
+    with output.progress(f"training {name}") as report:
+        done = train_source(
+            name,
+            images,
+            out,
+            test=test,
+            recipe=recipe,
+            half=not full_precision,
+            command=f"synaptune {shlex.join(sys.argv[1:])}",
+            evaluate_every=evaluate_every,
+            stop_after=stop_after,
+            on_progress=lambda now: _show(report, now),
+        )
+    if done is None:
+        output.summary({"finished": False, "out": str(out)}, f"stopped; the same command goes on from {out}")
+        return
+    written = out / f"{name}.safetensors"
+    error = "" if done.error is None else f", test error {done.error:.2f} %"
+    document = {"finished": True, "out": str(written), "error": done.error, "rotation_error": done.rotation_error}
+    output.summary(document, f"{written}{error}")
+    output.note(f"use it as zoo:{name} --weights {shlex.quote(str(written))}")
+
+
+def _images(name: str, split: str, card: Card, limit: int | None) -> ImageSet:
+    """A data set as the network wants it: its size, and labels numbered as its outputs."""
+    from synaptune.bench.sources import numbering_for
+    from synaptune.models.image_set import ImageSet
+
+    found = _load(name, split, card)
+    found = found if limit is None else found.take(limit)
+    whole = found.in_memory()
+    numbers = numbering_for(whole, replace(card, class_names=card.class_names if whole.classes else ()))
+    labels = numbers[whole.labels].numpy()
+    return ImageSet.from_arrays(whole.images[:], labels, name=f"{found.name} {split}".strip())
+
+
+def _load(name: str, split: str, card: Card) -> DataSet:
+    from synaptune import data
+
+    if Path(name).expanduser().is_dir():
+        return data.read_images(Path(name), size=card.input_size, labels="folders")
+    found = data.load(name, split)
+    if found.size == card.input_size:
+        return found
+    if found.classes == tuple("0123456789") and card.input_size[0] == card.input_size[1]:
+        return data.as_digits(found, "digit", size=card.input_size[0])
+    raise OptionError(
+        f"images of {name} are {found.size[0]}x{found.size[1]}, {card.name} takes "
+        f"{card.input_size[0]}x{card.input_size[1]}; they do not belong together"
+    )
+
+
+def _has_test_split(name: str) -> bool:
+    from synaptune.data import entries
+
+    return any(entry.name == name and "test" in entry.splits for entry in entries())
+
+
+def _show(report: Reporter, now: Progress) -> None:
+    error = "" if now.test_error is None else f" test error {100 * now.test_error:.2f} %"
+    report(now.step, now.total_steps, f"loss {now.loss:.3f}, {now.images_per_second:,.0f} images/s{error}")
