@@ -1,0 +1,65 @@
+"""The command line as users meet it: a process of its own, in an empty folder, with a pipe on each side."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+_PLAIN = {
+    "OMP_NUM_THREADS": "1",
+    "PYTHONHASHSEED": "0",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "TERM": "dumb",
+    "COLUMNS": "100",
+}
+# What the person who runs the tests has set up must not decide how they end.
+_UNSET = ("SYNAPTUNE_SHARED", "SYNAPTUNE_DATA", "NO_COLOR", "FORCE_COLOR", "PYTHONPATH", "PYTHONWARNINGS")
+
+
+class Synaptune(Protocol):
+    """Run `synaptune WORD...` and wait for its end."""
+
+    def __call__(
+        self, *words: object, stdin: str | None = None, env: dict[str, str] | None = None, **others: Any
+    ) -> subprocess.CompletedProcess[str]: ...
+
+
+@pytest.fixture
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Environment variables of a fresh user: an own, empty home, so that nothing on this machine is found."""
+    home = tmp_path_factory.mktemp("home")
+    kept = {name: value for name, value in os.environ.items() if name not in _UNSET}
+    return kept | _PLAIN | {"HOME": str(home), "XDG_CACHE_HOME": str(home / ".cache")}
+
+
+@pytest.fixture
+def command() -> list[str]:
+    """How `synaptune` is started; words are to be added."""
+    return [sys.executable, "-m", "synaptune"]
+
+
+@pytest.fixture
+def synaptune(tmp_path: Path, command: list[str], environment: dict[str, str]) -> Synaptune:
+    """Run the command line in `tmp_path`; give exit status, stdout and stderr."""
+
+    def run(
+        *words: object, stdin: str | None = None, env: dict[str, str] | None = None, **others: Any
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*command, *map(str, words)],
+            cwd=others.pop("cwd", tmp_path),
+            env=environment | (env or {}),
+            input=stdin if stdin is not None else "",
+            capture_output=True,
+            text=True,
+            timeout=others.pop("timeout", 300),
+            check=False,
+            **others,
+        )
+
+    return run
