@@ -139,7 +139,7 @@ def measure_cell(cell: Cell, adapter: Adapter, subject: Subject, *, run: str, si
         run=run,
         images=subject.stream.samples,
         weights=Path(subject.loaded.card.weights).name,
-        versions=versions(),
+        versions=versions(cell.protocol.device),
         fingerprint=adapter.fingerprint,
         recipe=subject.recipe.fields,
         recipe_digest=subject.recipe.digest,
@@ -149,9 +149,11 @@ def measure_cell(cell: Cell, adapter: Adapter, subject: Subject, *, run: str, si
     )
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of everything that decides numbers."""
+def versions(device: str = "cpu") -> dict[str, str]:
+    """Return the versions of everything that decides numbers; a GPU is named."""
+    gpu = {"gpu": torch.cuda.get_device_name(device)} if torch.device(device).type == "cuda" else {}
     return {
+        **gpu,
         "synaptune": __version__,
         "torch": torch.__version__,
         "numpy": np.__version__,
@@ -240,7 +242,7 @@ def _error(tally: Tally) -> float | None:
 
 @contextmanager
 def settings(cell: Cell) -> Iterator[None]:
-    """Pin threads and the global seed for one cell, and put both back."""
+    """Pin threads, arithmetic and the global seed for one cell, and put them back."""
     threads = torch.get_num_threads()
     on_cpu = torch.device(cell.protocol.device).type == "cpu"
     torch.set_num_threads(cell.protocol.threads)
@@ -248,7 +250,9 @@ def settings(cell: Cell) -> Iterator[None]:
         with torch.random.fork_rng(devices=[] if on_cpu else None), warnings.catch_warnings():
             torch.manual_seed(cell.seed)
             warnings.simplefilter("ignore", SmallBatchWarning)  # the row's events say it
-            yield
+            # On a GPU: kernels that sum in a fixed order, in full single precision.
+            with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False):
+                yield
     finally:
         torch.set_num_threads(threads)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from synaptune.cli.model_choice import DeviceOption, choose_device
 from synaptune.cli.output import JsonFlag, QuietFlag, Reporter, output_of
 from synaptune.cli.settings import parse_settings
 from synaptune.errors import OptionError
@@ -64,6 +65,7 @@ def train(
     full_precision: Annotated[
         bool, typer.Option("--full-precision", help="Store weights in 32 bits instead of 16.")
     ] = False,
+    device: DeviceOption = "auto",
     quiet: QuietFlag = False,
     json: JsonFlag = False,
 ) -> None:
@@ -87,6 +89,7 @@ def train(
             test=test,
             recipe=recipe,
             half=not full_precision,
+            device=choose_device(device),
             command=f"synaptune {shlex.join(sys.argv[1:])}",
             evaluate_every=evaluate_every,
             stop_after=stop_after,

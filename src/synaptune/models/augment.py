@@ -1,7 +1,8 @@
 """Training augmentation as operations on whole batches of uint8 images.
 
 Every random number comes from the generator that is passed in, so a batch depends on its seed alone and not on
-what was drawn before: this is what makes a training run resumable at any step.
+what was drawn before: this is what makes a training run resumable at any step. The generator is on the CPU wherever
+the images are, so every device sees the same augmentation.
 """
 
 from __future__ import annotations
@@ -30,15 +31,16 @@ def random_crop(images: Tensor, generator: torch.Generator, *, padding: int) -> 
     padded = images.new_zeros(count, height + 2 * padding, width + 2 * padding, channels)
     padded[:, padding : padding + height, padding : padding + width] = images
     corners = torch.randint(0, 2 * padding + 1, (2, count), generator=generator)
-    rows = corners[0, :, None] + torch.arange(height)  # (batch, h)
-    columns = corners[1, :, None] + torch.arange(width)  # (batch, w)
-    return padded[torch.arange(count)[:, None, None], rows[:, :, None], columns[:, None, :]]
+    rows = (corners[0, :, None] + torch.arange(height)).to(images.device)  # (batch, h)
+    columns = (corners[1, :, None] + torch.arange(width)).to(images.device)  # (batch, w)
+    index = torch.arange(count, device=images.device)
+    return padded[index[:, None, None], rows[:, :, None], columns[:, None, :]]
 
 
 def random_mirror(images: Tensor, generator: torch.Generator) -> Tensor:
     """Mirror each image, left to right, with probability one half. Shapes: (batch, h, w, c) in and out."""
     mirrored = torch.rand(len(images), generator=generator) < 0.5
-    return torch.where(mirrored[:, None, None, None], images.flip(2), images)
+    return torch.where(mirrored.to(images.device)[:, None, None, None], images.flip(2), images)
 
 
 def rotate(images: Tensor, quarters: Tensor) -> Tensor:

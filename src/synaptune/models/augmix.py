@@ -45,7 +45,8 @@ def augmix(images: Tensor, generator: torch.Generator, *, severity: int = 3, wid
     draws = -torch.rand(count, width, generator=generator).clamp_min(1e-12).log()
     weights = draws / draws.sum(1, keepdim=True)
     share = torch.rand(count, generator=generator)  # Beta(1, 1) is uniform
-    total = torch.zeros(pixels.shape, dtype=torch.float32)
+    weights, share = weights.to(pixels.device), share.to(pixels.device)
+    total = torch.zeros(pixels.shape, dtype=torch.float32, device=pixels.device)
     for chain in range(width):
         augmented = _chain(pixels, generator, severity=severity)
         total += weights[:, chain, None, None, None] * augmented.float()
@@ -75,13 +76,15 @@ def _chain(pixels: Tensor, generator: torch.Generator, *, severity: int) -> Tens
     choices = torch.randint(0, len(_OPERATIONS), (steps, count), generator=generator)
     levels = 0.1 + (severity - 0.1) * torch.rand(steps, count, generator=generator)
     signs = torch.randint(0, 2, (steps, count), generator=generator) * 2 - 1
+    device = pixels.device
     result = pixels.clone()
     for step in range(steps):
         active = depths > step
         for number, operation in enumerate(_OPERATIONS.values()):
             drawn = (active & (choices[step] == number)).nonzero()[:, 0]
             if len(drawn):
-                result[drawn] = operation(result[drawn], levels[step, drawn], signs[step, drawn])
+                here = drawn.to(device)
+                result[here] = operation(result[here], levels[step, drawn].to(device), signs[step, drawn].to(device))
     return result
 
 
@@ -96,7 +99,7 @@ def equalise(pixels: Tensor, level: Tensor, sign: Tensor) -> Tensor:  # noqa: AR
     """Flatten the histogram of each channel: a value goes to the share of darker pixels."""
     count, channels, height, width = pixels.shape
     flat = pixels.reshape(count * channels, -1).long()
-    histogram = torch.zeros(count * channels, 256, dtype=torch.int64).scatter_add_(1, flat, torch.ones_like(flat))
+    histogram = flat.new_zeros(count * channels, 256).scatter_add_(1, flat, torch.ones_like(flat))
     cumulative = histogram.cumsum(1)
     # As in Pillow: the brightest occupied bin does not count, and one 255th of the rest is a step.
     occupied = histogram > 0
@@ -104,7 +107,7 @@ def equalise(pixels: Tensor, level: Tensor, sign: Tensor) -> Tensor:  # noqa: AR
     last = histogram.gather(1, brightest[:, None])
     step = (height * width - last) // 255
     table = ((cumulative - histogram + step // 2) // step.clamp_min(1)).clamp(0, 255)
-    table = torch.where(step > 0, table, torch.arange(256))
+    table = torch.where(step > 0, table, torch.arange(256, device=pixels.device))
     return table.gather(1, flat).byte().view(count, channels, height, width)
 
 

@@ -34,7 +34,7 @@ def rotation_error(model: RotationModel, images: Tensor, *, batch_size: int = 50
     with _evaluating(model), torch.no_grad():
         for part in images.split(batch_size):
             for quarter in range(4):
-                turned = rotate(part, torch.full((len(part),), quarter)).to(device)
+                turned = rotate(part.to(device), torch.full((len(part),), quarter))
                 wrong += int((model.rotation_logits(to_float(turned)).argmax(1) != quarter).sum())
     return wrong / (4 * len(images))
 
@@ -61,7 +61,7 @@ def recalibrate(model: nn.Module, images: Tensor, *, batch_size: int = 500, seed
             with _collecting(of_head):
                 for part in batches:
                     quarters = torch.randint(0, 4, (len(part),), generator=generator)
-                    model.rotation_logits(to_float(rotate(part, quarters).to(device)))
+                    model.rotation_logits(to_float(rotate(part.to(device), quarters)))
 
 
 def device_of(model: nn.Module) -> torch.device:

@@ -16,7 +16,7 @@ from torch import nn
 
 from synaptune.models import zoo
 from synaptune.models.card import Card
-from synaptune.models.evaluation import classification_error, rotation_error
+from synaptune.models.evaluation import classification_error, device_of, rotation_error
 from synaptune.models.image_set import ImageSet
 from synaptune.models.rotation import RotationModel
 from synaptune.models.training import Progress, TrainingResult, train
@@ -62,6 +62,7 @@ def train_source(
     recipe: TrainingRecipe | None = None,
     class_names: Sequence[str] | None = None,
     half: bool = True,
+    device: str | torch.device = "cpu",
     command: str = "",
     checkpoint_every: int = 200,
     evaluate_every: int | None = None,
@@ -81,6 +82,7 @@ def train_source(
         recipe: by default `recipe_for(name)`.
         class_names: by output index; by default the zoo's, where their number fits.
         half: store weights in half precision; the card's error is then that of the stored weights.
+        device: where to train.
         command: how the user started this, for the card.
         checkpoint_every: steps between two checkpoints.
         evaluate_every: steps between two progress reports; one epoch by default.
@@ -92,7 +94,7 @@ def train_source(
     known = zoo.card(name)
     names = tuple(class_names or (known.class_names if len(known.class_names) == classes else ()))
     result = train(
-        _untrained(name, classes, recipe.seed),
+        _untrained(name, classes, recipe.seed).to(device),
         data,
         recipe=recipe,
         test=test,
@@ -139,6 +141,7 @@ def save_trained(
         "training_data_digest": data.digest(),
         "steps": result.steps,
         "images_per_second": round(result.images_per_second, 1),
+        "device": _device_name(model),
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
         "command": command,
@@ -161,6 +164,11 @@ def _untrained(name: str, classes: int, seed: int) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return zoo.create(name, pretrained=False, num_classes=classes)
+
+
+def _device_name(model: nn.Module) -> str:
+    device = device_of(model)
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
 def _rotation_percent(model: nn.Module, test: ImageSet | None, recipe: TrainingRecipe) -> float | None:

@@ -86,6 +86,7 @@ class Trainer:
             raise InputError(f"{data.name}: the rotation head needs square images")
         self.model, self.data, self.recipe = model, data, recipe
         self.device, self.num_classes = device_of(model), data.num_classes
+        self._images, self._labels = data.images.to(self.device), data.labels.to(self.device)
         self.batch_size = min(recipe.batch_size, len(data))
         self.steps_per_epoch = len(data) // self.batch_size
         self.total_steps = self.steps_per_epoch * recipe.epochs
@@ -98,9 +99,9 @@ class Trainer:
         step, recipe = self.state.step, self.recipe
         self.state.set_learning_rate(learning_rate(step, self.total_steps, recipe=recipe))
         generator = torch.Generator().manual_seed(seed_of(recipe.seed, "augmentation", step))
-        chosen = self._batch_indices(step)
-        images = self._augment(self.data.images[chosen], generator)
-        labels = self.data.labels[chosen].to(self.device)
+        chosen = self._batch_indices(step).to(self.device)
+        images = self._augment(self._images[chosen], generator)
+        labels = self._labels[chosen]
         self.model.train()
         # Dropout draws from torch's global generator: seed it for this step only, and put it back.
         with torch.random.fork_rng(devices=[] if self.device.type == "cpu" else [self.device]):
@@ -139,7 +140,7 @@ class Trainer:
         views = self._views(images, generator)
         with self._arithmetic():
             # One pass for all views, so that they share their batch statistics.
-            output = self.model(torch.cat(views).to(self.device))
+            output = self.model(torch.cat(views))
         if output.shape[1] < self.num_classes:
             raise InputError(
                 f"{self.data.name} has labels up to {self.num_classes - 1}, the model {output.shape[1]} classes"
@@ -153,7 +154,7 @@ class Trainer:
             turned, quarters = self._rotated(images, generator)
             # A pass of its own, so that the classifier's batch statistics come from upright images only.
             with self._arithmetic():
-                turns = self.model.rotation_logits(to_float(turned).to(self.device))
+                turns = self.model.rotation_logits(to_float(turned))
             losses["rotation"] = F.cross_entropy(turns.float(), quarters.to(self.device))
         return losses
 
@@ -167,7 +168,7 @@ class Trainer:
 
     def _rotated(self, images: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         count = math.ceil(self.recipe.rotation_share * len(images))
-        chosen = images[torch.randperm(len(images), generator=generator)[:count]]
+        chosen = images[torch.randperm(len(images), generator=generator)[:count].to(images.device)]
         if self.recipe.rotation == "random":
             return random_rotation(chosen, generator)
         quarters = torch.arange(4).repeat_interleave(count)
@@ -214,7 +215,9 @@ def train(
     last_step = min(trainer.total_steps, stop_after or trainer.total_steps)
     while trainer.state.step < last_step:
         started = time.perf_counter()
-        losses = trainer.step()
+        # On a GPU: kernels that sum in a fixed order.
+        with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=True):
+            losses = trainer.step()
         trainer.state.seconds += time.perf_counter() - started
         step = trainer.state.step
         if step % interval == 0 or step == trainer.total_steps:

@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from synaptune.errors import StateFileError
+from synaptune.models.evaluation import device_of
 from synaptune.models.training_recipe import TrainingRecipe
 
 __all__ = ["TrainingState", "seed_of"]
@@ -61,13 +62,17 @@ class TrainingState:
         self.step += 1
         # Early on the average follows quickly, so that it is not weighed down by the random start.
         decay = min(self.recipe.ema_decay, (1 + self.step) / (10 + self.step))
-        current = self.model.state_dict() if self.average else {}
+        if self.average:
+            self._follow(1 - decay)
+
+    def _follow(self, share: float) -> None:
+        """Move the average towards the weights; counters are copied."""
+        current = self.model.state_dict()
+        moving = [name for name, average in self.average.items() if average.is_floating_point()]
         with torch.no_grad():
-            for name, average in self.average.items():
-                if average.is_floating_point():
-                    average.lerp_(current[name], 1 - decay)
-                else:
-                    average.copy_(current[name])
+            torch._foreach_lerp_([self.average[name] for name in moving], [current[name] for name in moving], share)
+            for name in self.average.keys() - set(moving):
+                self.average[name].copy_(current[name])
 
     def use_average(self) -> None:
         """Replace the model's weights by their average, for good."""
@@ -106,7 +111,7 @@ class TrainingState:
     def load(self, path: Path, *, data_digest: str) -> None:
         """Go on from a checkpoint of the same recipe, model and data."""
         try:
-            with safe_open(path, framework="pt") as file:
+            with safe_open(path, framework="pt", device=str(device_of(self.model))) as file:
                 metadata = file.metadata() or {}
                 self._check(path, metadata, data_digest)
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
