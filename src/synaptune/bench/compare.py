@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from synaptune.bench.row import ErrorKey, Row
+from synaptune.bench.row import ERRORS, ErrorKey, Row
 from synaptune.errors import InputError, OptionError, UnknownNameError
 from synaptune.metrics import Interval, bootstrap_interval
 
@@ -29,6 +29,8 @@ SWITCHES: Mapping[str, Callable[[Row], Any]] = {
     "delta": lambda row: row.delta if row.order == "correlated" else None,
     "reset": lambda row: row.reset,
     "horizon": lambda row: row.horizon,
+    "full_batch": lambda row: row.full_batch or row.batch,
+    "oracle_every": lambda row: row.oracle_every,
     "corruption_seed": lambda row: row.corruption_seed,
     "threads": lambda row: row.threads,
     "device": lambda row: row.device,
@@ -37,6 +39,12 @@ SWITCHES: Mapping[str, Callable[[Row], Any]] = {
     "versions": lambda row: dict(row.versions),
 }
 """What the rows of a pair must share, and how to read it."""
+
+_ONLY_FOR: Mapping[str, tuple[ErrorKey, ...]] = {
+    "full_batch": ("error_full", "error_oracle"),
+    "oracle_every": ("error_oracle",),  # a minimum over more stages is lower
+}
+"""Switches without influence on the other errors."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +125,8 @@ def compare(
         OptionError: pairs differ in a switch that is not in `mix`; the message says which and how.
         InputError: nothing can be paired.
     """
+    if metric not in ERRORS:
+        raise UnknownNameError("metric", metric, ERRORS)
     allowed = _allowed(mix)
     across = across or ("run" if len(runs) > 1 else "method")
     if across not in get_args(Across):
@@ -126,7 +136,7 @@ def compare(
     chosen = names[0] if baseline is None and names else baseline
     if chosen not in sides:
         raise UnknownNameError(across, str(chosen), names)
-    meeting = _Meeting()
+    meeting = _Meeting(metric)
     contrasts = []
     for name in names:
         if name != chosen:
@@ -151,7 +161,8 @@ _Errors = Sequence[tuple[str, float, float]]
 class _Meeting:
     """Finds pairs, and notes in which switches they differ and how many rows stay alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, metric: ErrorKey) -> None:
+        self._switches = {name: read for name, read in SWITCHES.items() if metric in _ONLY_FOR.get(name, ERRORS)}
         self.mixed: dict[str, str] = {}
         self.unpaired = 0
 
@@ -169,7 +180,7 @@ class _Meeting:
         return found
 
     def _note(self, left: Row, right: Row, names: tuple[str, str]) -> None:
-        for switch, read in SWITCHES.items():
+        for switch, read in self._switches.items():
             if switch not in self.mixed and read(left) != read(right):
                 self.mixed[switch] = f"{_told(read(left))} in {names[0]}, {_told(read(right))} in {names[1]}"
 
@@ -248,7 +259,7 @@ def _refuse_mixtures(mixed: Mapping[str, str], allowed: Collection[str]) -> None
         told = "; ".join(f"{switch}: {how}" for switch, how in refused.items())
         raise OptionError(
             f"these rows were measured under different protocols and are not compared: {told}. To compare them all "
-            f"the same, say so: mix={','.join(refused)}"
+            f"the same, say so: mix={','.join(refused)} (--mix {','.join(refused)})"
         )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from synaptune.bench.cell import Cell
 
-__all__ = ["Job", "jobs_of"]
+__all__ = ["Job", "jobs_of", "limited"]
 
 
 @dataclass(frozen=True)
@@ -37,3 +37,16 @@ def jobs_of(cells: Sequence[Cell], *, run: str, done: Collection[str]) -> list[J
         groups.setdefault(group, []).append(cell)
     jobs = [Job(run, tuple(group), frozenset(cell.key for cell in group) - set(done)) for group in groups.values()]
     return [job for job in jobs if job.wanted]
+
+
+def limited(jobs: Sequence[Job], limit: int) -> list[Job]:
+    """Keep the first so many cells that want a row. A stream is cut behind the last of them, never before one."""
+    kept = []
+    for job in jobs:
+        if limit <= 0:
+            break
+        places = [place for place, cell in enumerate(job.cells) if cell.key in job.wanted][:limit]
+        cells = job.cells[: places[-1] + 1]
+        kept.append(Job(job.run, cells, job.wanted & {cell.key for cell in cells}))
+        limit -= len(places)
+    return kept

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -22,7 +23,7 @@ from synaptune.bench.table import Table
 from synaptune.core.registry import find
 from synaptune.errors import OptionError, UnknownNameError
 
-__all__ = ["apply_overrides", "parse_overrides"]
+__all__ = ["apply_overrides", "parse_overrides", "spell_overrides"]
 
 _KEYS = {item.name for item in dataclasses.fields(Table)} - {"name"} | {"protocol"}
 _SWITCHES = {item.name for item in dataclasses.fields(Protocol)}
@@ -41,6 +42,26 @@ def parse_overrides(words: Iterable[str]) -> dict[str, Any]:
             raise OptionError(f"{word!r} is not of the form key=value, such as batch=200 or methods=[tent,nhl]")
         found[key.strip()] = read_text(value, where=f"the value of {key.strip()}")
     return found
+
+
+def spell_overrides(overrides: Mapping[str, Any]) -> list[str]:
+    """Write a mapping as the words that `parse_overrides` reads as the same.
+
+    >>> spell_overrides({"batch": 200, "methods": ["tent", "nhl"], "label": "1e-3"})
+    ['batch=200', 'methods=[tent,nhl]', 'label="1e-3"']
+    """
+    return [f"{key}={_spell(value)}" for key, value in overrides.items()]
+
+
+def _spell(value: Any) -> str:
+    """Plain words where these are read as what is meant, JSON (which YAML contains) otherwise."""
+    plain = "[" + ",".join(map(str, value)) + "]" if isinstance(value, list | tuple) else str(value)
+    meant = list(value) if isinstance(value, tuple) else value
+    try:
+        same = read_text(plain, where="") == meant
+    except OptionError:
+        same = False
+    return plain if same else json.dumps(meant, separators=(",", ":"), ensure_ascii=False)
 
 
 def apply_overrides(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:

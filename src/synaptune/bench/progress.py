@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from synaptune.bench.cell import Cell
-from synaptune.bench.row import ERRORS, Row
+from synaptune.bench.row import Row
 
 __all__ = ["OnProgress", "Progress", "Tracker"]
 
@@ -94,8 +94,6 @@ class Tracker:
     def _mean_error(self) -> dict[tuple[str, str], tuple[float, int]]:
         found: dict[tuple[str, str], list[float]] = {}
         for row in self._rows.values():
-            errors = (row.error_of(key) for key in ERRORS)
-            first = next((error for error in errors if error is not None), None)
-            if first is not None:
-                found.setdefault((row.model, row.label), []).append(first)
+            if row.first_error is not None:
+                found.setdefault((row.model, row.label), []).append(row.first_error)
         return {who: (sum(errors) / len(errors), len(errors)) for who, errors in found.items()}

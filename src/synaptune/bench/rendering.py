@@ -45,15 +45,18 @@ _EFFECTS = "Mean of the complete lines at each level of a factor:"
 _STATES = {"missing": "not here", "inapplicable": "n/a", "failed": "failed", "open": "open"}
 
 
-def render_sheet(sheet: Sheet, form: Form = "markdown", *, command: str = "") -> str:
+def render_sheet(sheet: Sheet, form: Form = "markdown", *, command: str = "", width: int | None = None) -> str:
     """Render a sheet.
 
     Args:
         sheet: the content.
         form: which notation.
         command: what makes these numbers again; it stands under the table.
+        width: characters in a line of plain text; tables that are wider go on below.
     """
-    return {"markdown": _markdown, "text": _text, "json": _json}[form](sheet, command)
+    if form == "text":
+        return _text(sheet, command, width)
+    return {"markdown": _markdown, "json": _json}[form](sheet, command)
 
 
 def _markdown(sheet: Sheet, command: str) -> str:
@@ -69,10 +72,12 @@ def _markdown(sheet: Sheet, command: str) -> str:
     return "\n".join(parts)
 
 
-def _text(sheet: Sheet, command: str) -> str:
+def _text(sheet: Sheet, command: str, width: int | None) -> str:
     parts = [sheet.title, "=" * len(sheet.title), ""]
     for block in sheet.blocks:
-        parts += [block.title, "", *_aligned(_table(block)), ""]
+        parts += [block.title, ""]
+        for part in _folded(_table(block), width):
+            parts += [*_aligned(part), ""]
         if block.effects:
             parts += [_EFFECTS, "", *_aligned([["factor", "level", "mean", "lines"], *_effects(block)]), ""]
     parts += _below(sheet, command, bullet="* ", code="")
@@ -119,6 +124,18 @@ def _aligned(table: Sequence[Sequence[str]], *, texts: int = 2) -> list[str]:
     pads: list[Callable[[str, int], str]] = [str.ljust if place < texts else str.rjust for place in range(len(widths))]
     lines = ["  ".join(pad(cell, width) for pad, cell, width in zip(pads, row, widths, strict=True)) for row in table]
     return [lines[0], "  ".join("-" * width for width in widths), *lines[1:]]
+
+
+def _folded(table: Sequence[Sequence[str]], width: int | None, *, texts: int = 2) -> Iterator[list[list[str]]]:
+    """Split a table that is wider than a screen; every part has the first columns, which say what the lines are."""
+    widths = [max(map(len, column)) + 2 for column in zip(*table, strict=True)]
+    first, start = list(range(texts)), texts
+    while start < len(widths):
+        end = start + 1
+        while end < len(widths) and (width is None or sum(widths[:texts]) + sum(widths[start : end + 1]) - 2 <= width):
+            end += 1
+        yield [[row[place] for place in (*first, *range(start, end))] for row in table]
+        start = end
 
 
 def _effects(block: Block) -> list[list[str]]:

@@ -157,6 +157,11 @@ class Row:
         value: float | None = getattr(self, key)
         return value
 
+    @property
+    def first_error(self) -> float | None:
+        """The first of the four errors that was measured: what stands for the row in one number."""
+        return next((error for error in map(self.error_of, ERRORS) if error is not None), None)
+
     def to_json(self) -> str:
         """One line of JSON; a value that is not finite becomes null."""
         return json.dumps(_plain(dataclasses.asdict(self)), allow_nan=False, ensure_ascii=False)

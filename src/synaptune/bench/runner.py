@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 from synaptune.bench.cell import Cell
-from synaptune.bench.job import jobs_of
+from synaptune.bench.job import jobs_of, limited
 from synaptune.bench.journal import Journal
 from synaptune.bench.measure import measure, portable
 from synaptune.bench.progress import OnProgress, Tracker
@@ -68,7 +68,7 @@ def run_cells(
             on_progress(tracker.snapshot())
         runnable = [cell for cell in unique if cell.key not in absent]
         jobs = jobs_of(runnable, run=run, done=done)
-        jobs = jobs if limit is None else jobs[: max(limit, 0)]
+        jobs = jobs if limit is None else limited(jobs, limit)
         with closing(rows_of(jobs, measure=measure, workers=workers)) as rows:
             for row in rows:
                 journal.append(row)

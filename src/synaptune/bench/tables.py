@@ -13,7 +13,7 @@ from typing import Any
 
 from synaptune.bench.config import table_from
 from synaptune.bench.journal import read_rows
-from synaptune.bench.overrides import apply_overrides, parse_overrides
+from synaptune.bench.overrides import apply_overrides, parse_overrides, spell_overrides
 from synaptune.bench.progress import OnProgress
 from synaptune.bench.rendering import Form, render_sheet
 from synaptune.bench.row import Row
@@ -23,7 +23,12 @@ from synaptune.bench.sheet import Sheet, make_sheet
 from synaptune.bench.table import Table
 from synaptune.errors import OptionError, UnknownNameError
 
-__all__ = ["Run", "home", "load_run", "load_table", "render", "run_table", "table_names"]
+__all__ = ["AD_HOC", "Run", "home", "load_run", "load_table", "render", "rows_file", "run_table", "table_names"]
+
+AD_HOC = "adhoc"
+"""Name of tables that have no file."""
+
+_BARE = {"title": "Models x methods x shifts, as named on the command line"}
 
 Overrides = Iterable[str] | Mapping[str, Any]
 
@@ -59,23 +64,37 @@ def table_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in home().glob("*.yaml")))
 
 
-def load_table(name: str | Path, *, overrides: Overrides = ()) -> Table:
+def rows_file(name: str | Path | None) -> Path:
+    """Where the rows of a table go if nobody says otherwise.
+
+    >>> rows_file("cifar10c").as_posix()
+    'results/cifar10c.jsonl'
+    """
+    return Path("results") / f"{AD_HOC if name is None else Path(name).stem}.jsonl"
+
+
+def load_table(name: str | Path | None, *, overrides: Overrides = ()) -> Table:
     """Read a table.
 
     Args:
-        name: one of `table_names()`, or a YAML file.
+        name: one of `table_names()`, or a YAML file; None for a table that the overrides alone describe.
         overrides: `key=value` words or a mapping, see `synaptune.bench.overrides`.
+
+    >>> load_table(None, overrides=["models=[zoo:resnet20-cifar10]", "methods=[tent,nhl]", "data=cifar10"]).name
+    'adhoc'
     """
+    changes = dict(overrides) if isinstance(overrides, Mapping) else parse_overrides(overrides)
+    if name is None:
+        return table_from(apply_overrides(_BARE, changes), name=AD_HOC, where="a table without a file")
     path = _file_of(name)
     values = read_yaml(path)
     if not isinstance(values, dict):
         raise OptionError(f"{path}: a table is a mapping of keys to values, not {type(values).__name__}")
-    changes = dict(overrides) if isinstance(overrides, Mapping) else parse_overrides(overrides)
     return table_from(apply_overrides(values, changes), name=path.stem, where=str(path))
 
 
 def run_table(
-    name: str | Path,
+    name: str | Path | None,
     *,
     overrides: Overrides = (),
     out: str | Path | None = None,
@@ -87,7 +106,7 @@ def run_table(
     """Measure a table, or what is left of it.
 
     Args:
-        name: one of `table_names()`, or a YAML file.
+        name: one of `table_names()`, or a YAML file; None for a table that the overrides alone describe.
         overrides: `key=value` words or a mapping.
         out: file of rows, continued where it exists; by default `results/NAME.jsonl`.
         workers: worker processes; by default as many as fit the cores, 0 for none.
@@ -97,7 +116,7 @@ def run_table(
     """
     overrides = overrides if isinstance(overrides, Mapping) else tuple(overrides)
     table = load_table(name, overrides=overrides)
-    path = Path(out) if out is not None else Path("results") / f"{table.name}.jsonl"
+    path = Path(out) if out is not None else rows_file(name)
     rows = run_cells(
         table.cells(),
         out=path,
@@ -110,7 +129,7 @@ def run_table(
     return Run(table, path, tuple(rows), _command(name, overrides, path))
 
 
-def load_run(name: str | Path, out: str | Path, *, overrides: Overrides = ()) -> Run:
+def load_run(name: str | Path | None, out: str | Path, *, overrides: Overrides = ()) -> Run:
     """Take what a file has for a table, measuring nothing."""
     overrides = overrides if isinstance(overrides, Mapping) else tuple(overrides)
     table = load_table(name, overrides=overrides)
@@ -119,14 +138,15 @@ def load_run(name: str | Path, out: str | Path, *, overrides: Overrides = ()) ->
     return Run(table, Path(out), tuple(rows), _command(name, overrides, Path(out)))
 
 
-def render(run: Run, form: Form = "markdown") -> str:
-    """Render a run: ours, the paper's, the difference, and what is missing."""
-    return render_sheet(run.sheet, form, command=run.command)
+def render(run: Run, form: Form = "markdown", *, width: int | None = None) -> str:
+    """Render a run: ours, the paper's, the difference, and what is missing; plain text may be fitted to a width."""
+    return render_sheet(run.sheet, form, command=run.command, width=width)
 
 
-def _command(name: str | Path, overrides: Overrides, out: Path) -> str:
-    words = [f"{key}={value}" for key, value in overrides.items()] if isinstance(overrides, Mapping) else overrides
-    return shlex.join(["synaptune", "bench", str(name), *words, "--out", out.as_posix()])
+def _command(name: str | Path | None, overrides: Overrides, out: Path) -> str:
+    words = spell_overrides(overrides) if isinstance(overrides, Mapping) else overrides
+    table = [] if name is None else [str(name)]
+    return shlex.join(["synaptune", "bench", *table, *words, "--out", out.as_posix()])
 
 
 def _file_of(name: str | Path) -> Path:

@@ -12,6 +12,8 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any
@@ -68,7 +70,8 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self._process: SpawnProcess = context.Process(target=_work, args=(theirs, measure), daemon=True)
-        self._process.start()
+        with _interrupts_blocked():
+            self._process.start()
         theirs.close()  # so that its death reads as the end of the connection
         self.job: Job | None = None
         self.is_dead = False
@@ -121,6 +124,20 @@ class _Worker:
             self._process.terminate()
         self._process.join()
         self._process.close()
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Start processes that Ctrl-C does not reach, not even before they have come to ignore it; here it only waits."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # on first use it starts a process of its own, and unblocks SIGINT after that
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _work(connection: Connection[Any, Any], measure: Measure) -> None:

@@ -22,6 +22,7 @@ from synaptune.errors import SynaptuneError
 __all__ = ["COMMANDS", "application"]
 
 COMMANDS = {
+    "demo": "demo",
     "predict": "predict",
     "doctor": "doctor",
     "methods": "methods",
@@ -29,6 +30,9 @@ COMMANDS = {
     "data": "data",
     "corrupt": "corrupt",
     "train": "train",
+    "bench": "bench",
+    "figure": "figure",
+    "report": "report",
 }
 """Commands in the order of the help page, with their modules."""
 

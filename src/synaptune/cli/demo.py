@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from synaptune.cli.bench_progress import RunDisplay
 from synaptune.cli.output import JsonFlag, Output, QuietFlag, output_of
 from synaptune.errors import SynaptuneError
 
 if TYPE_CHECKING:
-    from synaptune.bench import Progress, Run
+    from synaptune.bench import Run
     from synaptune.bench.sheet import Line
 
 __all__ = ["app"]
@@ -35,7 +36,7 @@ def demo(
 
     output = output_of(ctx, quiet=quiet, as_json=json)
     out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out) as scratch, output.progress("adapting") as tell:
+    with tempfile.TemporaryDirectory(dir=out) as scratch, RunDisplay(output, "adapting") as display:
         # A demo measures each time: rows of an earlier one are no demonstration.
         rows = Path(scratch) / "demo.jsonl"
         run = run_table(
@@ -43,20 +44,14 @@ def demo(
             overrides={"images": images},
             out=rows,
             workers=workers,
-            on_progress=lambda progress: tell(progress.done, progress.total, _newest(progress)),
+            on_progress=display,
         )
+        _require_complete(run)
         kept = rows.replace(out / "demo.jsonl")
     page = out / "report.html"
     write_html(build_report(kept, title="synaptune demo"), page)
     lines = {line.label: line for block in run.sheet.blocks for line in block.lines}
-    _require_complete(run)
     output.result(_document(lines, page), lambda: _show(output, lines, page))
-
-
-def _newest(progress: Progress) -> str:
-    if progress.last is None or progress.last.error_online is None:
-        return ""
-    return f"{progress.last.method} on {progress.last.corruption}: {progress.last.error_online:.1f} % error"
 
 
 def _require_complete(run: Run) -> None:

@@ -15,7 +15,7 @@ from synaptune.bench.figures.density import draw_density, wasserstein
 from synaptune.bench.figures.features import distance_to_clean, draw_features
 from synaptune.bench.figures.style import looks, save
 from synaptune.bench.figures.views import FigureOptions, View, make_views
-from synaptune.bench.overrides import parse_overrides
+from synaptune.bench.overrides import parse_overrides, spell_overrides
 from synaptune.bench.progress import OnProgress
 from synaptune.bench.scalars import read_yaml
 from synaptune.bench.tables import home, run_table
@@ -79,8 +79,7 @@ def run_figure(
         figure, numbers = _batches(changes, folder, workers, on_progress)
     else:
         figure, numbers = _of_features(name, changes, on_step)
-    words = [f"{key}={_spelled(value)}" for key, value in changes.items()]
-    command = shlex.join(["synaptune", "figure", name, *words, "--out", folder.as_posix()])
+    command = shlex.join(["synaptune", "figure", name, *spell_overrides(changes), "--out", folder.as_posix()])
     with looks():
         png, svg = save(figure, folder, name)
     noted = folder / f"{name}.json"
@@ -134,7 +133,3 @@ def _told(views: list[View], distances: list[float]) -> list[dict[str, Any]]:
         {"view": view.name, "error": round(view.error, 4), "distance": round(distance, 4)}
         for view, distance in zip(views, distances, strict=True)
     ]
-
-
-def _spelled(value: Any) -> str:
-    return "[" + ",".join(map(str, value)) + "]" if isinstance(value, list | tuple) else str(value)
