@@ -8,6 +8,7 @@ from typing import Any, Literal
 from torch import nn
 
 from synaptune.core.adapter import Adapter
+from synaptune.core.callback import Callback
 from synaptune.core.guard import Guard
 from synaptune.core.method import AdaptOptions, MethodInfo
 from synaptune.core.registry import configure, infos
@@ -23,6 +24,7 @@ def adapt(
     *,
     layout: Layout | None = None,
     guards: Sequence[Guard] | None = None,
+    callbacks: Sequence[Callback] = (),
     on_bad_input: Literal["raise", "skip"] = "raise",
     **options: Any,
 ) -> Adapter:
@@ -36,6 +38,7 @@ def adapt(
         method: a name (see `methods`) or an option set such as `NHL(eta=3e-3)`.
         layout: names of the first convolution, stages or classifier, where finding them by structure goes wrong.
         guards: judges of every step; by default one that undoes steps with non-finite results.
+        callbacks: observers of every batch, see `synaptune.callbacks`.
         on_bad_input: refuse a batch that holds NaN or infinity, or skip those images.
         **options: fields of the method's option set, overriding `method`.
 
@@ -49,8 +52,15 @@ def adapt(
     torch.Size([8, 10])
     """
     info, chosen = configure(method, options)
-    judges = (Finite(),) if guards is None else tuple(guards)
-    return Adapter(model, info, chosen, layout=layout, guards=judges, on_bad_input=on_bad_input)
+    return Adapter(
+        model,
+        info,
+        chosen,
+        layout=layout,
+        guards=(Finite(),) if guards is None else guards,
+        callbacks=callbacks,
+        on_bad_input=on_bad_input,
+    )
 
 
 def methods() -> tuple[MethodInfo, ...]:

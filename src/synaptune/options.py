@@ -7,6 +7,7 @@ protocol stamp of a result row are derived from them.
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 from dataclasses import dataclass
 from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
@@ -130,8 +131,9 @@ def _fits(value: Any, hint: Any) -> bool:
 def _bound_problem(value: Any, bounds: dict[str, float | None] | None) -> str | None:
     if bounds is None or not isinstance(value, int | float) or isinstance(value, bool):
         return None
+    if isinstance(value, float) and not math.isfinite(value):
+        return "must be a finite number"
     above, at_least, at_most = bounds["above"], bounds["at_least"], bounds["at_most"]
-    # Comparisons are written so that NaN fails them.
     if above is not None and not value > above:
         return f"must be above {above:g}"
     if at_least is not None and not value >= at_least:

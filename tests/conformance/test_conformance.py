@@ -225,6 +225,8 @@ def test_a_batch_of_one_stays_finite(method: str, kind: str, constant: bool) -> 
     assert torch.isfinite(logits).all()
     assert torch.isfinite(adapter(image)).all()
     assert math.isfinite(adapter.history[-1].weight_distance)
+    # A guard would make it finite; the method itself must.
+    assert not any(event.startswith("undo") for record in adapter.history for event in record.events)
 
 
 @each_case

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import synaptune as st
 from synaptune.errors import IncompatibleModelError
 
-NO_BATCH_NORM = r"tent replaces the statistics of batch normalisation; \w+ has none: .*norms='all'"
+NO_BATCH_NORM = r"tent adapts batch normalisation, and \w+ has none: .*norms='all'"
 
 
 @dataclass(frozen=True)

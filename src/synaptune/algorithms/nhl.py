@@ -2,19 +2,22 @@
 
 Two learners meet in one network. For every batch of test images:
 
- 1. **Soft Hebbian learning**, feed-forward and without labels. While the batch passes the first convolution, its K
-    filters compete for every patch x, and move towards the patches they win:
+1. **Soft Hebbian learning**, feed-forward and without labels. While the batch passes the first convolution, its K
+   filters compete for every patch x, and move towards the patches they win:
 
-        u_k = (w_k / R_k) . x           y = softmax(u / tau)           dw_k = eta * y_k * (R_k x - u_k w_k)
+        u_k  = (w_k / R_k) . x
+        y    = softmax(u / tau)
+        dw_k = eta * y_k * (R_k x - u_k w_k)
 
     The rule draws each filter to the sphere of radius R_k, its norm in the source model.
- 2. **Neuro-modulation**, feedback from the top. The early stages behind that convolution (all their parameters) take
-    one step down the entropy of the network's output; the classifier, and everything else, is frozen.
+
+2. **Neuro-modulation**, feedback from the top. The early stages behind that convolution (all their parameters) take
+   one step down the entropy of the network's output; the classifier, and everything else, is frozen.
 
         L = mean_b H(softmax f(x_b))
 
 The paper leaves much open; each choice is an option here, with the default that a measurement or a derivation
-supports. Its ablation rows are the presets at the end of this file, along with the control it lacks.
+supports. The rows of its ablation are named configurations, and so is the control that it lacks.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from synaptune.core.descent import Descent
-from synaptune.core.hooks import Hook, attach
+from synaptune.core.hooks import Learner, attach, learning
 from synaptune.core.method import AdaptOptions, Method, Needs, Step, Touches
 from synaptune.core.normalisation import (
     RunningMix,
@@ -35,11 +38,12 @@ from synaptune.core.normalisation import (
     statistics_buffers,
     use_batch_statistics,
 )
+from synaptune.core.precise import Precise
 from synaptune.core.registry import preset, register
 from synaptune.core.structure import Anatomy
 from synaptune.functional.entropy import diversity, soft_likelihood_ratio, softmax_entropy
 from synaptune.options import option
-from synaptune.plasticity import Synapses, nhl_update, project, radius_of, synapses_of
+from synaptune.plasticity import Synapses, nhl_update, project, radius_of, require_plastic, synapses_of
 
 __all__ = ["NHL"]
 
@@ -66,6 +70,8 @@ class NHL(AdaptOptions):
     sign: Literal["plain", "anti", "hard", "krotov"] = option(
         "plain", "losers learn too, learn away (anti), rest (hard), or the second learns away (krotov)"
     )
+    delta: float = option(0.4, "strength of the push away under sign='krotov'", at_least=0)
+    rank: int = option(2, "whom it pushes away: 2 for the runner-up", at_least=2)
     reduce: Literal["max", "mean", "ysum", "sum"] = option("max", "how the update is scaled over the layer")
     centre: Literal["none", "channel", "patch"] = option("none", "mean taken off the patches before learning")
     border: Literal["all", "valid"] = option("all", "learn at every place, or skip those that see padding")
@@ -83,7 +89,7 @@ class NHL(AdaptOptions):
     )
     diversity: float = option(0.0, "weight of the term that spreads predictions over classes", at_least=0)
     optimizer: Literal["adam", "sgd"] = option("adam", "optimiser of the neuro-modulator")
-    lr: float = option(1e-3, "its step size", at_least=0)
+    lr: float = option(1e-3, "its step size; 1e-2 was best with sgd", at_least=0)
     momentum: float = option(0.9, "momentum of sgd", at_least=0, at_most=1)
     nm_steps: int = option(1, "its steps per batch", at_least=1)
 
@@ -116,9 +122,44 @@ class NHL(AdaptOptions):
 class NHLMethod(Method[NHL]):
     """One batch: the Hebbian layer learns as the batch passes it, then the neuro-modulator steps."""
 
+    def step(self, model: nn.Module, images: Tensor) -> Step:
+        logits = self._feed_forward(model, images)
+        objective = self._objective(logits)  # (batch,)
+        step = Step(logits=logits.detach(), objective=objective.detach())
+        if self._hebbian is not None:
+            step.events += self._hebbian.events
+        if self._modulator is not None:
+            step.events += self._feed_back(self._modulator, model, images, logits)
+        return step
+
+    def _feed_forward(self, model: nn.Module, images: Tensor) -> Tensor:
+        """The pass that predicts, in which the Hebbian layer (and running statistics) learn."""
+        learners = [*self._running, *([] if self._hebbian is None else [self._hebbian])]
+        with learning(learners), torch.set_grad_enabled(self._modulator is not None):
+            logits: Tensor = model(images)
+        return logits
+
+    def _feed_back(self, modulator: Descent, model: nn.Module, images: Tensor, logits: Tensor) -> list[str]:
+        """Tune the neuro-modulator by the objective at the output."""
+        events: list[str] = []
+        for nth in range(self.options.nm_steps):
+            if nth > 0:
+                logits = model(images)
+            loss = self._objective(logits).mean()
+            if self.options.diversity > 0:
+                loss = loss + self.options.diversity * diversity(logits)
+            events += modulator.descend(loss, images=len(images))
+        return events
+
+    def _objective(self, logits: Tensor) -> Tensor:
+        return softmax_entropy(logits) if self.options.loss == "entropy" else soft_likelihood_ratio(logits)
+
+    # --- What adapts, and how the model is made ready for it
+
     def touches(self, model: nn.Module, anatomy: Anatomy) -> Touches:
         names = set(self._modulated(model, anatomy))
         if self.options.conv1 == "hebb":
+            require_plastic(model.get_submodule(anatomy.require_first_conv()))
             names.add(f"{anatomy.require_first_conv()}.weight")
         touches = Touches(parameters=frozenset(names))
         if self.options.norm_stats == "running":
@@ -137,7 +178,7 @@ class NHLMethod(Method[NHL]):
         self._hebbian: HebbianLayer | None = None
         if self.options.conv1 == "hebb":
             layer = model.get_submodule(anatomy.require_first_conv())
-            self._hebbian = HebbianLayer(layer, self.options)
+            self._hebbian = HebbianLayer(layer.get_parameter("weight"), self.options)
             attach(layer, self._hebbian)
 
         tuned = self._modulated(model, anatomy)
@@ -147,46 +188,6 @@ class NHLMethod(Method[NHL]):
                 tuned, optimizer=self.options.optimizer, lr=self.options.lr, momentum=self.options.momentum
             )
 
-    def step(self, model: nn.Module, images: Tensor) -> Step:
-        logits = self._feed_forward(model, images)
-        objective = self._objective(logits)  # (batch,)
-        step = Step(logits=logits.detach(), objective=objective.detach())
-        if self._hebbian is not None:
-            step.events += self._hebbian.events
-        if self._modulator is not None:
-            step.events += self._feed_back(self._modulator, model, images, logits)
-        return step
-
-    def _feed_forward(self, model: nn.Module, images: Tensor) -> Tensor:
-        """Forward pass in which the Hebbian layer, and running statistics, learn."""
-        learners: list[HebbianLayer | RunningMix] = [*self._running]
-        if self._hebbian is not None:
-            learners.append(self._hebbian)
-        for learner in learners:
-            learner.moving = True
-        try:
-            with torch.set_grad_enabled(self._modulator is not None):
-                logits: Tensor = model(images)
-                return logits
-        finally:
-            for learner in learners:
-                learner.moving = False
-
-    def _feed_back(self, modulator: Descent, model: nn.Module, images: Tensor, logits: Tensor) -> list[str]:
-        """Tune the neuro-modulator by the objective at the output."""
-        events: list[str] = []
-        for nth in range(self.options.nm_steps):
-            if nth > 0:
-                logits = model(images)
-            loss = self._objective(logits).mean()
-            if self.options.diversity > 0:
-                loss = loss + self.options.diversity * diversity(logits)
-            events += modulator.descend(loss, images=len(images))
-        return events
-
-    def _objective(self, logits: Tensor) -> Tensor:
-        return softmax_entropy(logits) if self.options.loss == "entropy" else soft_likelihood_ratio(logits)
-
     def _modulated(self, model: nn.Module, anatomy: Anatomy) -> dict[str, nn.Parameter]:
         """Parameters that follow the gradient: the neuro-modulator's, and conv1's in the BP ablation."""
         tuned: dict[str, nn.Parameter] = {}
@@ -195,52 +196,56 @@ class NHLMethod(Method[NHL]):
         if self.options.include_stem_norm and anatomy.stem_norm is not None:
             tuned |= affine_parameters(model, [anatomy.stem_norm])
         if self.options.conv1 == "bp":
-            name = f"{anatomy.require_first_conv()}.weight"
-            tuned[name] = model.get_parameter(name)
+            first = anatomy.require_first_conv()
+            # Every parameter that makes up the weights, also where they are computed (weight normalisation).
+            inside = model.get_submodule(first).named_parameters()
+            tuned |= {f"{first}.{name}": parameter for name, parameter in inside if "bias" not in name.split(".")}
         return tuned
 
     def state(self) -> dict[str, Tensor]:
-        return {} if self._modulator is None else self._modulator.state()
+        state = {} if self._hebbian is None else self._hebbian.state()
+        return state if self._modulator is None else state | self._modulator.state()
 
     def load_state(self, state: dict[str, Tensor]) -> None:
+        rest = dict(state) if self._hebbian is None else self._hebbian.load_state(state)
         if self._modulator is not None:
-            self._modulator.load_state(state)
+            self._modulator.load_state(rest)
 
     @property
     def backwards(self) -> int:
         return 0 if self._modulator is None else self._modulator.backwards
 
 
-class HebbianLayer(Hook):
-    """Sits in front of the first convolution and lets it learn from its own input, while `moving`.
+class HebbianLayer(Learner):
+    """Sits in front of the first convolution and lets it learn from that layer's own input.
 
     The forward pass that predicts is the forward pass that learns, whatever preprocessing the model does first.
     """
 
-    def __init__(self, layer: nn.Module, options: NHL):
-        weight = layer.get_parameter("weight")
+    def __init__(self, weight: nn.Parameter, options: NHL):
         self.options = options
-        self.moving = False
         self.events: list[str] = []
+        self._weight = Precise(weight)
         # "current" means the norm at the time of each update, so nothing is remembered.
-        self.radius = None if options.radius == "current" else radius_of(weight.detach(), options.radius)
+        self._radius = None if options.radius == "current" else radius_of(weight.detach(), options.radius)
 
     @torch.no_grad()
     def __call__(self, module: nn.Module, args: tuple[Any, ...]) -> None:
-        if not self.moving:
+        if not self.awake:
             return
         self.events = []
-        weight = module.get_parameter("weight")
         synapses, x = synapses_of(module, args[0].detach())
+        weight = self._weight.refresh()
         for _ in range(self.options.hebb_steps):
-            radius = radius_of(weight, "current") if self.radius is None else self.radius.to(weight.device)
+            radius = radius_of(weight, "current") if self._radius is None else self._radius.to(weight.device)
             update = self._update(weight, x, synapses, radius)
             if not bool(torch.isfinite(update).all()):
                 self.events.append("Hebbian update is not finite: no update")
-                return
+                break
             weight.add_(update)
             if self.options.projects:
                 weight.copy_(project(weight, radius))
+        self._weight.commit()
 
     def _update(self, weight: Tensor, x: Tensor, synapses: Synapses, radius: Tensor) -> Tensor:
         o = self.options
@@ -254,10 +259,25 @@ class HebbianLayer(Hook):
             reading=o.reading,
             temperature_on=None if o.temperature_on == "auto" else o.temperature_on,
             sign=o.sign,
+            delta=o.delta,
+            rank=o.rank,
             reduce=o.reduce,
             centre=o.centre,
             border=o.border,
         )
+
+    def state(self) -> dict[str, Tensor]:
+        """What a file of the weight itself would lose: the exact value of a weight in half precision."""
+        return {_EXACT: self._weight.value} if self._weight.apart else {}
+
+    def load_state(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Take what `state` gave; return the rest."""
+        if _EXACT in state:
+            self._weight.value.data = state[_EXACT].detach().clone().to(self._weight.stored.device)
+        return {name: tensor for name, tensor in state.items() if name != _EXACT}
+
+
+_EXACT = "hebbian/exact"
 
 
 # --- The rows of the paper's ablation, and the control that it lacks ------------------------------------------------

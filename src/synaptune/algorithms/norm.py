@@ -17,11 +17,12 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from synaptune.core.hooks import attach
+from synaptune.core.hooks import attach, learning
 from synaptune.core.method import AdaptOptions, Method, Needs, Step, Touches
 from synaptune.core.normalisation import (
     PriorMix,
     RunningMix,
+    affine_parameters,
     batch_norm,
     statistics_buffers,
     use_batch_statistics,
@@ -72,14 +73,8 @@ class NormMethod(Method[Norm]):
                 attach(layer, self._running[-1])
 
     def step(self, model: nn.Module, images: Tensor) -> Step:
-        for mix in self._running:
-            mix.moving = True
-        try:
-            with torch.no_grad():
-                return Step(logits=model(images))
-        finally:
-            for mix in self._running:
-                mix.moving = False
+        with torch.no_grad(), learning(self._running):
+            return Step(logits=model(images))
 
 
 def batch_norms_of(model: nn.Module, anatomy: Anatomy, method: str) -> tuple[str, ...]:
@@ -87,9 +82,10 @@ def batch_norms_of(model: nn.Module, anatomy: Anatomy, method: str) -> tuple[str
     if not anatomy.batch_norms:
         kinds = sorted({type(model.get_submodule(name)).__name__ for name in anatomy.norms})
         found = f"its normalisation layers are {', '.join(kinds)}" if kinds else "it has no normalisation layer"
+        other = ", or method='tent' with norms='all'" if affine_parameters(model, anatomy.norms) else ""
         raise IncompatibleModelError(
-            f"{method} replaces the statistics of batch normalisation; {type(model).__name__} has none: {found}. "
-            "Use method='nhl', or method='tent' with norms='all' where layers have scale and shift"
+            f"{method} adapts batch normalisation, and {type(model).__name__} has none: {found}. "
+            f"Use method='nhl'{other}"
         )
     return anatomy.batch_norms
 

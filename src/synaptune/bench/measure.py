@@ -30,6 +30,7 @@ from synaptune.bench.row import Row, Status
 from synaptune.bench.sources import Subject, load_subject
 from synaptune.core.adapter import Adapter, SmallBatchWarning
 from synaptune.core.guard import KEEP, Guard, Verdict
+from synaptune.core.history import BatchRecord
 from synaptune.core.method import Step
 from synaptune.data import data_root, shared_root
 from synaptune.errors import DataError, IncompatibleModelError, OptionError, WeightsError
@@ -47,7 +48,7 @@ class Witness(Guard):
     def __init__(self) -> None:
         self.step: Step | None = None
 
-    def judge(self, step: Step, weight_distance: float) -> Verdict:
+    def judge(self, step: Step, record: BatchRecord) -> Verdict:
         self.step = step
         return KEEP
 

@@ -6,10 +6,12 @@ gives the model back bit for bit, whatever happened in between.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -19,15 +21,18 @@ from torch import Tensor, nn
 
 from synaptune.core import freeze as freezing
 from synaptune.core import state_file
+from synaptune.core.admission import LogitsCheck, mismatch, refuse_batch, refuse_model
+from synaptune.core.callback import Callback, Callbacks
 from synaptune.core.fingerprint import fingerprint
 from synaptune.core.guard import KEEP, Action, Guard, Verdict
 from synaptune.core.history import BatchRecord
-from synaptune.core.hooks import PassCounter, attach, is_adapted, remove_hooks
-from synaptune.core.method import AdaptOptions, Method, MethodInfo, Step
+from synaptune.core.hooks import PassCounter, attach, remove_hooks
+from synaptune.core.method import AdaptOptions, Method, MethodInfo
 from synaptune.core.normalisation import DriftMeter
 from synaptune.core.snapshot import Backup, Snapshot, named_tensors
 from synaptune.core.structure import Anatomy, Layout, find_anatomy
-from synaptune.errors import InputError, SynaptuneError
+from synaptune.core.turn import Turn
+from synaptune.errors import InputError, OptionError, SynaptuneError
 from synaptune.functional.entropy import softmax_entropy
 
 __all__ = ["Adapter", "SmallBatchWarning"]
@@ -40,12 +45,16 @@ class SmallBatchWarning(UserWarning):
 class Adapter(nn.Module):
     """A classifier that adapts while it predicts. Made by `synaptune.adapt`.
 
+    One adapter serves one stream and one caller at a time: a second caller is refused while a batch is under way.
+    Adapters on different models share nothing and may run in different threads.
+
     Args:
         model: the classifier; adapted in place, and given back by `detach`.
         info: the registered method.
         options: its options.
         layout: names of parts, where the structure finder should not look for itself.
         guards: judges of every step.
+        callbacks: observers, told what was done after it is done.
         on_bad_input: what to do about images with NaN or infinity: `"raise"` refuses the batch before anything
             has changed; `"skip"` adapts on the others and returns NaN logits for these.
         history_limit: how many batches `history` keeps.
@@ -59,58 +68,72 @@ class Adapter(nn.Module):
         *,
         layout: Layout | None = None,
         guards: Sequence[Guard] = (),
+        callbacks: Sequence[Callback] = (),
         on_bad_input: Literal["raise", "skip"] = "raise",
         history_limit: int = 10_000,
     ):
         super().__init__()
-        _refuse_unusable(model)
+        refuse_model(model)
+        _refuse_settings(guards, layout, on_bad_input)
         self.model = model
         self.info = info
         self.options = options
         self.anatomy: Anatomy = find_anatomy(model, layout)
         self.guards = tuple(guards)
+        self.callbacks = Callbacks(callbacks)
         self.on_bad_input = on_bad_input
         self.history: deque[BatchRecord] = deque(maxlen=history_limit)
         self.steps = 0
         self._attached = False
+        self._turn = Turn()
         self._warned_small_batch = False
         self._last_images: Tensor | None = None
-        self._classes: int | None = None
         self._source_fingerprint: str | None = None
         self.method: Method[AdaptOptions] = info.method(options)
         touches = self.method.touches(model, self.anatomy)
         self._snapshot = Snapshot(model, touches)
         self._attach()
+        self.callbacks.on_attach(self)
 
     # --- predicting and adapting -------------------------------------------------------------------------------
 
     def forward(self, images: Tensor) -> Tensor:
         """Predict a batch and adapt on it; works inside callers' `no_grad` and `inference_mode`."""
-        self._require_attached()
-        self._refuse_bad_batch(images)
-        finite = torch.isfinite(images).flatten(1).all(dim=1)
-        if bool(finite.all()):
-            return self._step(images)
-        bad = (~finite).nonzero().flatten().tolist()
-        message = f"{len(bad)} of {len(images)} images hold NaN or infinity (positions {_shorten(bad)})"
-        if self.on_bad_input == "raise" or len(bad) == len(images):
-            raise InputError(
-                f"{message}; nothing was adapted. Repair or drop them, or pass on_bad_input='skip' to synaptune.adapt"
-            )
-        logits = self._step(images[finite], events=[f"skipped: {message}"])
-        full = logits.new_full((len(images), *logits.shape[1:]), float("nan"))
-        full[finite] = logits
-        return full
+        with self._turn:
+            self._require_attached()
+            usable, complaint = self._sift(images)
+            logits, record = self._step(images if usable is None else images[usable], complaint)
+        self.callbacks.on_batch(record, logits)
+        return _spread(logits, usable)
 
     def predict(self, images: Tensor) -> Tensor:
         """Predict with the current state, adapting nothing."""
-        self._require_attached()
-        self._refuse_bad_batch(images)
-        self._arm()
-        with torch.no_grad():
-            return self._logits(self.method.predict(self.model, images))
+        with self._turn:
+            self._require_attached()
+            usable, _ = self._sift(images)
+            return _spread(self._predict(images if usable is None else images[usable]), usable)
 
-    def _step(self, images: Tensor, events: Sequence[str] = ()) -> Tensor:
+    def _sift(self, images: Tensor) -> tuple[Tensor | None, list[str]]:
+        """Which images can be used (None: all of them), and what is wrong with the others."""
+        refuse_batch(images)
+        finite = torch.isfinite(images).flatten(1).all(dim=1)
+        if bool(finite.all()):
+            return None, []
+        bad = (~finite).nonzero().flatten().tolist()
+        complaint = f"{len(bad)} of {len(images)} images hold NaN or infinity (positions {_shorten(bad)})"
+        if self.on_bad_input == "raise" or len(bad) == len(images):
+            raise InputError(
+                f"{complaint}; nothing was adapted. Repair or drop them, or pass on_bad_input='skip' to synaptune.adapt"
+            )
+        return finite, [f"skipped: {complaint}"]
+
+    def _predict(self, images: Tensor) -> Tensor:
+        self._arm()
+        with torch.no_grad(), self._explaining(images):
+            return self.method.predict(self.model, images)
+
+    def _step(self, images: Tensor, notes: list[str]) -> tuple[Tensor, BatchRecord]:
+        """One transaction: the method's step, the guards' verdict, and what follows from it."""
         start = time.perf_counter()
         forwards, backwards = self._counter.images, self.method.backwards
         with torch.inference_mode(False), torch.enable_grad():
@@ -121,70 +144,94 @@ class Adapter(nn.Module):
                 self._drift_meter.measuring = True
             backup = Backup(named_tensors(self.model, self._snapshot.names), self.method.state())
             try:
-                step = self.method.step(self.model, images)
-                step.logits = self._logits(step.logits).detach()
-                logits, distance = step.logits, self._snapshot.distance(self.model)
-                verdict = self._judge(step, distance)
-                if verdict.action is Action.KEEP and self.options.predict == "after":
-                    logits = self.predict(images) if step.after is None else step.after
-            except BaseException as error:
+                with self._explaining(images):
+                    step = self.method.step(self.model, images)
+                step.logits = logits = step.logits.detach()
+                if self.options.predict == "after":
+                    logits = self._predict(images) if step.after is None else step.after
+                record = BatchRecord(
+                    step=self.steps + 1,
+                    images=len(images),
+                    entropy=_mean_entropy(logits),
+                    drift=self._drift_meter.drift if self._drift_meter is not None else None,
+                    weight_distance=self._snapshot.distance(self.model),
+                    seconds=time.perf_counter() - start,
+                    forwards=self._counter.images - forwards + step.extra_forwards,
+                    backwards=self.method.backwards - backwards,
+                    events=(*notes, *step.events, *self._small_batch_events(images)),
+                )
+                verdict = max((guard.judge(step, record) for guard in self.guards), key=_strength, default=KEEP)
+            except BaseException:
                 backup.put_back(self.model, self.method.load_state)
-                if isinstance(error, Exception):
-                    error.add_note(self._explain_failure(images))
                 raise
             self.steps += 1
             self._last_images = images
-            notes = [*events, *step.events, *self._small_batch_events(images)]
             if verdict.action is not Action.KEEP:
-                notes.append(f"{verdict.action.name.lower()}: {verdict.reason}")
-                backup.put_back(self.model, self.method.load_state)
-                distance = self._snapshot.distance(self.model)
-            record = BatchRecord(
-                step=self.steps,
-                images=len(images),
-                entropy=float(softmax_entropy(logits).mean()),
-                drift=self._drift_meter.drift if self._drift_meter is not None else None,
-                weight_distance=distance,
-                seconds=time.perf_counter() - start,
-                forwards=self._counter.images - forwards + step.extra_forwards,
-                backwards=self.method.backwards - backwards,
-                events=tuple(notes),
-            )
-            if verdict.action is Action.RESET:
-                self.reset()
-            self.history.append(record)
-        return logits
+                logits, record = self._take_back(images, step.logits, verdict, record, backup)
+        self.history.append(record)
+        return logits, record
 
-    def _judge(self, step: Step, distance: float) -> Verdict:
-        return max((guard.judge(step, distance) for guard in self.guards), key=lambda v: v.action, default=KEEP)
+    def _take_back(
+        self, images: Tensor, logits: Tensor, verdict: Verdict, record: BatchRecord, backup: Backup
+    ) -> tuple[Tensor, BatchRecord]:
+        """Undo a step as a guard asked for; the prediction is then the one from before the update."""
+        backup.put_back(self.model, self.method.load_state)
+        distance = self._snapshot.distance(self.model)
+        if verdict.action is Action.RESET:
+            self._reset()
+        if not bool(torch.isfinite(softmax_entropy(logits)).all()):
+            # What was undone has spoilt even this prediction (Hebbian learning comes before it).
+            logits = self._predict(images)
+        return logits, dataclasses.replace(
+            record,
+            entropy=_mean_entropy(logits),
+            weight_distance=distance,
+            events=(*record.events, f"{verdict.action.name.lower()}: {verdict.reason}"),
+        )
 
-    def _logits(self, output: Tensor) -> Tensor:
-        if not isinstance(output, Tensor) or output.dim() < 2:
-            found = f"shape {tuple(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
-            raise InputError(
-                f"{type(self.model).__name__} must return logits, one row per image; it returned {found}. "
-                "Wrap it in a module that returns the logits alone"
+    @contextmanager
+    def _explaining(self, images: Tensor) -> Iterator[None]:
+        """Turn a failure that the batch explains into an error that names the fix; put a note on any other."""
+        try:
+            yield
+        except SynaptuneError:
+            raise
+        except Exception as error:
+            name, fix = type(self.model).__name__, mismatch(self.model, self.anatomy, images)
+            if fix is not None:
+                raise InputError(f"{name} cannot take this batch: {fix}. Nothing was adapted") from error
+            error.add_note(
+                f"synaptune: {name} failed on a batch of shape {tuple(images.shape)}, {images.dtype}, {images.device}. "
+                "The adapted state is as before this batch."
             )
-        return output
+            raise
 
     # --- undo --------------------------------------------------------------------------------------------------
 
     def reset(self) -> None:
-        """Go back to the source state: weights, statistics, optimiser, counters. `history` is kept."""
-        self._require_attached()
+        """Go back to the source state: weights, statistics, optimiser, guards, counters. `history` is kept."""
+        with self._turn:
+            self._require_attached()
+            self._reset()
+
+    def _reset(self) -> None:
         self._undo()
+        for guard in self.guards:
+            guard.reset()
         self.method = self.info.method(self.options)
         # The declaration is the same as before; a method may derive things from making it.
         self.method.touches(self.model, self.anatomy)
         self.steps = 0
         self._last_images = None
         self._attach()
+        self.callbacks.on_reset()
 
     def detach(self) -> nn.Module:
         """Undo everything and return the model that came in; calling it twice is harmless."""
         if self._attached:
             self._undo()
             self._attached = False
+            self.callbacks.on_detach()
         return self.model
 
     def __enter__(self) -> Self:
@@ -205,6 +252,7 @@ class Adapter(nn.Module):
                 parameter.grad = None
             self._counter = PassCounter()
             attach(self.model, self._counter)
+            attach(self.model, LogitsCheck())
             self._drift_meter = self._attach_drift_meter()
             with torch.inference_mode(False):
                 self.method.prepare(self.model, self.anatomy)
@@ -235,10 +283,10 @@ class Adapter(nn.Module):
     def _arm(self) -> None:
         """Set modes as the method prepared them: callers like to say `.eval()` or `.train()` in between."""
         for name, module in self.model.named_modules():
-            training, tracking = self._modes[name]
-            module.training = training
-            if tracking is not None:
-                module.track_running_stats = tracking
+            if name in self._modes:
+                module.training, tracking = self._modes[name]
+                if tracking is not None:
+                    module.track_running_stats = tracking
 
     # --- saving, loading, shipping -----------------------------------------------------------------------------
 
@@ -310,30 +358,11 @@ class Adapter(nn.Module):
     def extra_repr(self) -> str:
         return f"method={self.info.name}, steps={self.steps}, attached={self._attached}"
 
-    # --- refusing ----------------------------------------------------------------------------------------------
+    # --- telling -----------------------------------------------------------------------------------------------
 
     def _require_attached(self) -> None:
         if not self._attached:
             raise SynaptuneError("this adapter was detached; call synaptune.adapt(model, ...) for a new one")
-
-    def _refuse_bad_batch(self, images: Tensor) -> None:
-        if not isinstance(images, Tensor):
-            raise InputError(f"images must be a torch.Tensor, not {type(images).__name__}")
-        if not images.is_floating_point():
-            raise InputError(f"images must be floating point, not {images.dtype}; try images.float() / 255")
-        if images.dim() < 2 or images.shape[0] == 0:
-            raise InputError(f"a batch needs at least one image: its shape is {tuple(images.shape)}")
-
-    def _explain_failure(self, images: Tensor) -> str:
-        expected = ""
-        if self.anatomy.first_conv is not None:
-            channels = getattr(self.model.get_submodule(self.anatomy.first_conv), "in_channels", None)
-            expected = f"; its first convolution {self.anatomy.first_conv!r} takes {channels} channels"
-        return (
-            f"synaptune: {type(self.model).__name__} failed on a batch of shape {tuple(images.shape)}, "
-            f"{images.dtype}, {images.device}{expected}. A model must return its logits as one tensor. The adapted "
-            "state is as before this batch."
-        )
 
     def _small_batch_events(self, images: Tensor) -> list[str]:
         if len(images) > 1 or not any(self._modes[name][0] for name in self.anatomy.batch_norms):
@@ -350,22 +379,38 @@ class Adapter(nn.Module):
         return ["statistics of a single image"]
 
 
-def _refuse_unusable(model: nn.Module) -> None:
-    if not isinstance(model, nn.Module):
-        raise SynaptuneError(f"model must be a torch.nn.Module, not {type(model).__name__}")
-    if isinstance(model, Adapter) or is_adapted(model):
-        raise SynaptuneError("this model is being adapted already; call detach() on its adapter first")
-    if any(parameter.is_inference() for parameter in model.parameters()):
-        raise SynaptuneError("the model was built under torch.inference_mode; build it outside")
-    lazy = [name for name, parameter in model.named_parameters() if nn.parameter.is_lazy(parameter)]
-    if lazy:
-        raise SynaptuneError(f"the model has parameters without a shape yet ({lazy[0]}, ...); run one batch first")
+def _refuse_settings(guards: Sequence[Guard], layout: Layout | None, on_bad_input: str) -> None:
+    for guard in guards:
+        if not isinstance(guard, Guard):
+            found = f"the class {guard.__name__} itself" if isinstance(guard, type) else type(guard).__name__
+            raise OptionError(f"guards must be objects of class synaptune.core.guard.Guard, but one is {found}")
+    if layout is not None and not isinstance(layout, Layout):
+        raise OptionError(f"layout must be a synaptune.Layout(...), not {type(layout).__name__}")
+    if on_bad_input not in ("raise", "skip"):
+        raise OptionError(f"on_bad_input must be 'raise' or 'skip', not {on_bad_input!r}")
 
 
 def _same(left: Tensor, right: Tensor) -> bool:
     """Compare bit patterns, so that NaN equals itself and 0.0 differs from -0.0."""
     first, second = (tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8) for tensor in (left, right))
     return first.equal(second)
+
+
+def _spread(logits: Tensor, usable: Tensor | None) -> Tensor:
+    """Put the rows of the usable images where they belong, NaN in the others."""
+    if usable is None:
+        return logits
+    full = logits.new_full((len(usable), *logits.shape[1:]), float("nan"))
+    full[usable] = logits
+    return full
+
+
+def _mean_entropy(logits: Tensor) -> float:
+    return float(softmax_entropy(logits).mean())
+
+
+def _strength(verdict: Verdict) -> Action:
+    return verdict.action
 
 
 def _shorten(values: Sequence[Any], most: int = 8) -> str:

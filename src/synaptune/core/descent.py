@@ -1,4 +1,7 @@
-"""Gradient descent on chosen parameters, that leaves no gradient behind and never steps on a non-finite one."""
+"""Gradient descent on chosen parameters, that leaves no gradient behind and never steps on a non-finite one.
+
+Parameters in half precision are stepped in float32 and rounded afterwards, so that small steps add up.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,13 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from synaptune.core.precise import Precise
+
 __all__ = ["Descent"]
 
 OptimizerName = Literal["adam", "sgd"]
+
+_EXACT = "exact"
 
 
 class Descent:
@@ -34,7 +41,8 @@ class Descent:
         self.backwards = 0
         for parameter in parameters.values():
             parameter.requires_grad_(True)
-        tensors = list(parameters.values())
+        self._precise = {name: Precise(parameter) for name, parameter in parameters.items()}
+        tensors = [precise.value for precise in self._precise.values()]
         self._optimizer: torch.optim.Optimizer = (
             torch.optim.Adam(tensors, lr=lr)
             if optimizer == "adam"
@@ -56,31 +64,41 @@ class Descent:
         present = [gradient for gradient in gradients if gradient is not None]
         if not all(bool(torch.isfinite(norm)) for norm in torch._foreach_norm(present)):
             return ["gradient is not finite: no update"]
+        self._step(gradients)
+        return []
+
+    @torch.no_grad()
+    def _step(self, gradients: tuple[Tensor | None, ...]) -> None:
+        values = [precise.refresh() for precise in self._precise.values()]
         # `.grad` exists only during the optimiser's step; callers find none of ours.
-        for parameter, gradient in zip(tensors, gradients, strict=True):
-            parameter.grad = gradient
+        for value, gradient in zip(values, gradients, strict=True):
+            value.grad = None if gradient is None else gradient.to(value.dtype)
         try:
             self._optimizer.step()
         finally:
-            for parameter in tensors:
-                parameter.grad = None
-        return []
+            for value in values:
+                value.grad = None
+        for precise in self._precise.values():
+            precise.commit()
 
     def state(self) -> dict[str, Tensor]:
-        """Moments and step counts, live, keyed `parameter/moment`."""
-        return {
-            f"{name}/{key}": value
-            for name, parameter in self.parameters.items()
-            for key, value in self._optimizer.state.get(parameter, {}).items()
-            if isinstance(value, Tensor)
-        }
+        """Moments, step counts and exact values, live, keyed `parameter/moment`."""
+        state = {f"{name}/{_EXACT}": precise.value for name, precise in self._precise.items() if precise.apart}
+        for name, precise in self._precise.items():
+            for key, value in self._optimizer.state.get(precise.value, {}).items():
+                if isinstance(value, Tensor):
+                    state[f"{name}/{key}"] = value
+        return state
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Take over moments and step counts; parameters that `state` does not mention start afresh."""
+        """Take over what `state` gave; parameters that it does not mention start afresh."""
         self._optimizer.state.clear()
         for key, value in state.items():
             name, _, moment = key.rpartition("/")
-            parameter = self.parameters[name]
+            precise = self._precise[name]
+            if moment == _EXACT:
+                precise.value.data = value.detach().clone().to(precise.stored.device)
+                continue
             # Adam keeps its step count on the CPU; everything else lives where the parameter lives.
-            device = value.device if moment == "step" else parameter.device
-            self._optimizer.state[parameter][moment] = value.detach().clone().to(device)
+            device = value.device if moment == "step" else precise.stored.device
+            self._optimizer.state[precise.value][moment] = value.detach().clone().to(device)

@@ -23,9 +23,9 @@ def freeze(model: nn.Module, anatomy: Anatomy, images: Tensor | None) -> nn.Modu
         anatomy: its parts.
         images: what to take statistics from, for layers that normalise by the batch.
     """
-    plain = copy.deepcopy(model)
-    on_batch = [name for name in anatomy.batch_norms if plain.get_submodule(name).training]
     with torch.inference_mode(False), torch.no_grad():
+        plain = copy.deepcopy(model)
+        on_batch = [name for name in anatomy.batch_norms if plain.get_submodule(name).training]
         if on_batch:
             if images is None:
                 raise SynaptuneError(

@@ -7,11 +7,13 @@ carries working copies of its hooks.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor, nn
 
-__all__ = ["Hook", "PassCounter", "attach", "is_adapted", "remove_hooks"]
+__all__ = ["Hook", "Learner", "OutputHook", "PassCounter", "attach", "is_adapted", "learning", "remove_hooks"]
 
 
 class Hook(ABC):
@@ -21,8 +23,34 @@ class Hook(ABC):
     def __call__(self, module: nn.Module, args: tuple[Any, ...]) -> None: ...
 
 
+class Learner(Hook):
+    """A hook that changes state: it does so inside `learning`, and lets other passes go by."""
+
+    awake = False
+
+
+@contextmanager
+def learning(learners: Iterable[Learner]) -> Iterator[None]:
+    """Let the forward passes inside be those that `learners` learn from."""
+    awakened = list(learners)
+    for learner in awakened:
+        learner.awake = True
+    try:
+        yield
+    finally:
+        for learner in awakened:
+            learner.awake = False
+
+
+class OutputHook(ABC):
+    """A forward hook that belongs to synaptune; it looks at the output and leaves it as it is."""
+
+    @abstractmethod
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], output: object) -> None: ...
+
+
 class PassCounter(Hook):
-    """Counts the images that really go through the model; it also marks the model as adapted."""
+    """Counts the images that really go through the model."""
 
     def __init__(self) -> None:
         self.images = 0
@@ -32,19 +60,22 @@ class PassCounter(Hook):
             self.images += args[0].shape[0]
 
 
-def attach(module: nn.Module, hook: Hook) -> None:
-    """Run `hook` before every forward of `module`, until `remove_hooks`."""
-    module.register_forward_pre_hook(hook)
+def attach(module: nn.Module, hook: Hook | OutputHook) -> None:
+    """Run `hook` before (an `OutputHook`: after) every forward of `module`, until `remove_hooks`."""
+    if isinstance(hook, Hook):
+        module.register_forward_pre_hook(hook)
+    else:
+        module.register_forward_hook(hook)
 
 
 def remove_hooks(model: nn.Module) -> None:
     """Take all our hooks off the model and its parts; hooks of others stay."""
     for module in model.modules():
-        ours = [key for key, hook in module._forward_pre_hooks.items() if isinstance(hook, Hook)]
-        for key in ours:
-            del module._forward_pre_hooks[key]
+        for hooks in (module._forward_pre_hooks, module._forward_hooks):
+            for key in [key for key, hook in hooks.items() if isinstance(hook, Hook | OutputHook)]:
+                del hooks[key]
 
 
 def is_adapted(model: nn.Module) -> bool:
-    """Tell whether an adapter is attached to this model."""
-    return any(isinstance(hook, PassCounter) for hook in model._forward_pre_hooks.values())
+    """Tell whether an adapter is attached to this model, to a part of it, or to a model that it is part of."""
+    return any(isinstance(hook, Hook) for module in model.modules() for hook in module._forward_pre_hooks.values())

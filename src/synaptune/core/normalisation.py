@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from synaptune.core.hooks import Hook, attach
+from synaptune.core.hooks import Hook, Learner, attach
 from synaptune.core.method import Touches
 from synaptune.errors import IncompatibleModelError
 from synaptune.functional.statistics import batch_statistics, mix_statistics, prior_weight
@@ -100,15 +100,14 @@ class PriorMix(Hook):
         _write(module, mix_statistics(*self.source, mean, var, weight=prior_weight(x.shape[0], self.prior)))
 
 
-class RunningMix(Hook):
-    """Moves the stored statistics towards the batch by `momentum` while `moving`, and uses the result."""
+class RunningMix(Learner):
+    """Moves the stored statistics towards the batch by `momentum`, and uses the result."""
 
     def __init__(self, momentum: float):
         self.momentum = momentum
-        self.moving = False
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...]) -> None:
-        if not self.moving:
+        if not self.awake:
             return
         assert isinstance(module, _BatchNorm)
         assert module.running_mean is not None

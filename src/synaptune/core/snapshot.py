@@ -40,7 +40,8 @@ class Snapshot:
 
     def __init__(self, model: nn.Module, touches: Touches):
         names = sorted(touches.parameters | touches.buffers)
-        self.tensors = {name: tensor.detach().clone() for name, tensor in named_tensors(model, names).items()}
+        with torch.inference_mode(False):
+            self.tensors = {name: tensor.detach().clone() for name, tensor in named_tensors(model, names).items()}
         self._modes = {name: module.training for name, module in model.named_modules()}
         self._flags = {
             name: {flag: vars(module)[flag] for flag in _FLAGS if flag in vars(module)}
@@ -64,14 +65,16 @@ class Snapshot:
                 tensor.copy_(self.tensors[name])
 
     def restore_flags(self, model: nn.Module) -> None:
-        """Put modes, flags, `requires_grad` and gradients back."""
+        """Put modes, flags, `requires_grad` and gradients back; what joined the model meanwhile is left alone."""
         for name, module in model.named_modules():
-            module.training = self._modes[name]
+            if name in self._modes:
+                module.training = self._modes[name]
             for flag, value in self._flags.get(name, {}).items():
                 setattr(module, flag, value)
         for name, parameter in model.named_parameters():
-            parameter.requires_grad_(self._requires_grad[name])
-            parameter.grad = self._gradients.get(name)
+            if name in self._requires_grad:
+                parameter.requires_grad_(self._requires_grad[name])
+                parameter.grad = self._gradients.get(name)
 
     def distance(self, model: nn.Module) -> float:
         """Relative distance of the live parameters from the copy: ||w - w0|| / ||w0|| over floating tensors."""

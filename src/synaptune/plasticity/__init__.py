@@ -10,7 +10,7 @@ from synaptune.plasticity.nhl import Reading, TemperatureOn, nhl_update
 from synaptune.plasticity.oja import oja_update
 from synaptune.plasticity.radius import RadiusKind, project, radius_of
 from synaptune.plasticity.softhebb import softhebb_update
-from synaptune.plasticity.synapses import Convolution, Dense, Synapses, synapses_of
+from synaptune.plasticity.synapses import Convolution, Dense, Synapses, require_plastic, synapses_of
 
 __all__ = [
     "Border",
@@ -28,6 +28,7 @@ __all__ = [
     "oja_update",
     "project",
     "radius_of",
+    "require_plastic",
     "softhebb_update",
     "synapses_of",
 ]

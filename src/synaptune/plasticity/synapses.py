@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from synaptune.errors import IncompatibleModelError, InputError
 
-__all__ = ["DENSE", "Convolution", "Dense", "Synapses", "synapses_of"]
+__all__ = ["DENSE", "Convolution", "Dense", "Synapses", "require_plastic", "synapses_of"]
 
 _Sizes = int | tuple[int, ...]
 _Convolve = Callable[..., Tensor]
@@ -223,7 +223,7 @@ def synapses_of(module: nn.Module, x: Tensor) -> tuple[Synapses, Tensor]:
     Raises:
         IncompatibleModelError: the layer is of another kind, or its output is not linear in `module.weight`.
     """
-    _require_linear_in_weight(module)
+    require_plastic(module)
     if isinstance(module, nn.Linear):
         return Dense(), x
     assert isinstance(module, (nn.Conv1d, nn.Conv2d, nn.Conv3d))
@@ -238,7 +238,11 @@ def synapses_of(module: nn.Module, x: Tensor) -> tuple[Synapses, Tensor]:
     return replace(plain, margin=ends), _pad(x, ends, mode="constant")
 
 
-def _require_linear_in_weight(module: nn.Module) -> None:
+def require_plastic(module: nn.Module) -> None:
+    """Raise `IncompatibleModelError` unless a Hebbian rule can change the layer's weight, and means it.
+
+    >>> require_plastic(nn.Conv2d(3, 4, 3))
+    """
     base = next((kind for kind in _PLAIN_LAYERS if isinstance(module, kind)), None)
     name = type(module).__name__
     if base is None:
