@@ -9,8 +9,11 @@ import pytest
 from numpy.typing import NDArray
 
 
-def picture_like(count: int, height: int, width: int, *, seed: int = 0) -> NDArray[np.uint8]:
-    """Random images that are smooth with some edges, so that blurs and codecs have something to do."""
+def picture_like(count: int, height: int, width: int, *, seed: int = 0, grain: float = 1.0) -> NDArray[np.uint8]:
+    """Random images that are smooth with some edges, so that blurs and codecs have something to do.
+
+    The larger `grain`, the finer the waves; at 1 the finest take 16 pixels.
+    """
     generator = np.random.default_rng(seed)
     rows, columns = np.arange(height)[:, None, None], np.arange(width)[None, :, None]
     images = np.empty((count, height, width, 3), dtype=np.uint8)
@@ -18,6 +21,7 @@ def picture_like(count: int, height: int, width: int, *, seed: int = 0) -> NDArr
         waves = np.zeros((height, width, 3))
         for _ in range(4):
             down, right, phase = generator.uniform(-0.4, 0.4, (3, 3))
+            down, right = grain * down, grain * right
             waves += np.sin(down * rows + right * columns + 7 * phase)
         waves += 2.0 * (rows > generator.integers(height)) + 1.5 * (columns > generator.integers(width))
         waves = (waves - waves.min()) / np.ptp(waves)
