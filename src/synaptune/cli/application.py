@@ -56,6 +56,12 @@ class _LazyGroup(TyperGroup):
             return super().invoke(ctx)
         except SynaptuneError as error:
             _tell(str(error))
+        except OSError as error:
+            # A place that cannot be read or written; without its name, or with nobody reading, it is something else.
+            if error.filename is None or isinstance(error, BrokenPipeError):
+                raise
+            logging.getLogger(__name__).debug("where it happened", exc_info=True)
+            _tell(f"{error.filename}: {error.strerror}; name another file or folder")
         except RuntimeError as error:
             # The adapter notes on such errors what was expected; without that it is nothing that was foreseen.
             notes = [note for note in getattr(error, "__notes__", ()) if note.startswith("synaptune: ")]

@@ -93,7 +93,8 @@ def _line(progress: Progress) -> str:
     state = _state(progress)
     row = progress.last
     if row is None:
-        before = f", {progress.resumed} of them from before" if progress.resumed else ""
+        known = progress.resumed - progress.missing  # what is not here has a row too, and no number
+        before = f", {known} of them from before" if known else ""
         return f"{head}{before}{f' ({state})' if state else ''}"
     told = _result(row)
     mean = progress.mean_error.get((row.model, row.label))

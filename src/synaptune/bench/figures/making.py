@@ -78,7 +78,7 @@ def run_figure(
     if name == "batches":
         figure, numbers = _batches(changes, folder, workers, on_progress)
     else:
-        figure, numbers = _of_features(name, changes, on_step)
+        figure, numbers = _of_features(name, changes, folder, on_step)
     command = shlex.join(["synaptune", "figure", name, *spell_overrides(changes), "--out", folder.as_posix()])
     with looks():
         png, svg = save(figure, folder, name)
@@ -109,12 +109,13 @@ def _batches(
 
 
 def _of_features(
-    name: str, changes: Mapping[str, Any], on_step: Callable[[str], None] | None
+    name: str, changes: Mapping[str, Any], folder: Path, on_step: Callable[[str], None] | None
 ) -> tuple[Figure, dict[str, Any]]:
     values = read_yaml(home() / "figures" / f"{name}.yaml")
     options = FigureOptions().replace(**(values | changes))
     if name == "features" and options.place != "first_conv":
         raise OptionError("the figure of feature maps is taken after the first convolution: place=first_conv")
+    folder.mkdir(parents=True, exist_ok=True)  # a place that cannot be written to is better known before the work
     views = make_views(options, on_step=on_step)
     title = options.title or (
         f"{options.model.removeprefix('zoo:')}, {options.data}, {options.corruption}, severity {options.severity}"

@@ -7,6 +7,7 @@ elsewhere. The same report gives the same bytes.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import os
 from collections.abc import Iterator
@@ -55,7 +56,8 @@ def write_html(report: Report, path: str | Path) -> Path:
         part.write_text(to_html(report), encoding="utf-8", newline="\n")
         part.replace(path)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # where a part of the path is no folder, unlinking fails as writing did
+            part.unlink()
         raise DataError(f"the report cannot be written to {path}: {error.strerror}; choose another file") from error
     return path
 
