@@ -4,9 +4,11 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 export PYTHONHASHSEED = 0
+# The theme of the site prints a notice about its successor on every start.
+export NO_MKDOCS_2_WARNING = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check quick docs bench bench-corruptions format clean
+.PHONY: help demo test check quick docs serve wheel bench bench-corruptions format clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -28,11 +30,17 @@ check: $(READY)  ## format, lint, types: seconds
 quick: $(READY)  ## unit and conformance tests on tiny models: under a minute
 	$(BIN)/pytest -q -x -n 2 -m "not slow and not data" tests/unit tests/conformance
 
-test: check  ## everything: lint, types, doctests, README, all tests
+test: check docs  ## everything: lint, types, the site, doctests, README, all tests
 	$(BIN)/pytest -q -n 2
 
-docs: $(READY)  ## the documentation site, warnings are errors
+docs: $(READY)  ## the documentation site, into site/; warnings are errors
 	$(BIN)/mkdocs build --strict --quiet
+
+serve: $(READY)  ## the site on this machine, rebuilt on every change
+	$(BIN)/mkdocs serve
+
+wheel: $(READY)  ## build the wheel, try it in an empty environment
+	PYTHON=$(BIN)/python .ci/wheel
 
 bench: $(READY)  ## a table of the paper: make bench TABLE=cifar10c (hours; resumes)
 	$(BIN)/synaptune bench $(TABLE)
