@@ -7,7 +7,7 @@ import pytest
 
 from synaptune.bench.compare import compare
 from synaptune.bench.rendering import render_comparison
-from synaptune.bench.row import Row
+from synaptune.bench.row import ERRORS, Row
 from synaptune.errors import InputError, OptionError, UnknownNameError
 from tests.unit.bench.cells import row
 
@@ -79,6 +79,40 @@ def test_rows_that_differ_in_a_switch_are_refused_unless_it_is_named(switch: str
     others = {"batch", "order"} - {switch}
     with pytest.raises(OptionError, match=switch):
         compare(mixed, mix=sorted(others))
+
+
+@pytest.mark.parametrize(
+    ("switch", "change", "counts_for"),
+    [
+        ("oracle_every", {"oracle_every": 2}, {"error_oracle"}),
+        ("full_batch", {"full_batch": 8}, {"error_full", "error_oracle"}),
+    ],
+)
+def test_switches_of_whole_set_errors_count_for_these_alone(
+    switch: str, change: dict[str, Any], counts_for: set[str]
+) -> None:
+    errors = dict.fromkeys(ERRORS, 10.0)
+    left = [row("norm", corruption=name, severity=5, protocol=change, measured=errors) for name in CORRUPTIONS]
+    right = [row("source", corruption=name, severity=5, measured=errors) for name in CORRUPTIONS]
+    for metric in ERRORS:
+        if metric in counts_for:
+            with pytest.raises(OptionError, match=f"{switch}: .* in norm.*--mix {switch}"):
+                compare({"run": [*right, *left]}, metric=metric)
+            assert compare({"run": [*right, *left]}, metric=metric, mix=[switch]).mixed == (switch,)
+        else:
+            assert compare({"run": [*right, *left]}, metric=metric).mixed == ()
+
+
+def test_a_full_batch_that_is_the_usual_one_is_no_difference() -> None:
+    errors = {"error_full": 10.0}
+    left = row("norm", corruption="fog", severity=5, protocol={"full_batch": 16}, measured=errors)
+    right = row("source", corruption="fog", severity=5, measured=errors)
+    assert compare({"run": [right, left]}, metric="error_full").mixed == ()
+
+
+def test_an_unknown_metric_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean error_full"):
+        compare({"run": SOURCE + TENT}, metric="error_ful")  # type: ignore[arg-type]
 
 
 def test_an_unknown_switch_is_answered_with_the_nearest() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from synaptune.bench.config import table_from
-from synaptune.bench.overrides import apply_overrides, parse_overrides
+from synaptune.bench.overrides import apply_overrides, parse_overrides, spell_overrides
 from synaptune.bench.scalars import read_text, read_yaml
 from synaptune.bench.table import Table
 from synaptune.errors import OptionError, UnknownNameError
@@ -209,6 +209,26 @@ def test_overrides_that_mean_nothing_are_refused() -> None:
         overridden("tent.etta=1")
     with pytest.raises(OptionError, match="the value of seeds is not valid YAML"):
         parse_overrides(["seeds=[1"])
+
+
+def test_overrides_are_spelled_so_that_they_are_read_as_the_same() -> None:
+    values = {
+        "batch": 200,
+        "images": None,
+        "after": False,
+        "order": "shuffled",
+        "methods": ["tent", "nhl"],
+        "seeds": [0, 1],
+        "models": [{"model": "nets.py:make", "weights": "a b.pt"}],
+        "data": "C:/odd: name, with [signs]",
+        "label": "1e-3",
+        "title": "",
+        "norm.lr": 1e-07,
+    }
+    words = spell_overrides(values)
+    assert parse_overrides(words) == values
+    assert words[:5] == ["batch=200", "images=null", "after=False", "order=shuffled", "methods=[tent,nhl]"]
+    assert parse_overrides(spell_overrides({"stages": (1, 2)})) == {"stages": [1, 2]}
 
 
 def test_applying_overrides_leaves_the_file_s_values_alone() -> None:

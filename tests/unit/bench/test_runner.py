@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import dataclasses
+import multiprocessing
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from synaptune.bench.journal import Journal, read_rows
 from synaptune.bench.progress import Progress, Tracker
 from synaptune.bench.row import Row
 from synaptune.bench.runner import run_cells
-from synaptune.bench.workers import default_workers, rows_of
+from synaptune.bench.workers import _Worker, default_workers, rows_of
 from synaptune.errors import OptionError, SynaptuneError
 from tests.unit.bench import tiny
 from tests.unit.bench.cells import cell, row
@@ -106,6 +108,24 @@ def test_limit_measures_so_many_cells_and_no_more(tmp_path: Path) -> None:
     assert len(run(cells, path, limit=2)) == 3
 
 
+def test_limit_counts_the_cells_of_a_stream_too_and_the_next_run_goes_on_behind_them(tmp_path: Path) -> None:
+    cells = [
+        cell(method, corruption=name, severity=1, protocol={"reset": "never"})
+        for method in ("norm", "tent")
+        for name in ("fog", "snow", "frost")
+    ]
+    path = tmp_path / "run.jsonl"
+    straight = run(cells, tmp_path / "straight.jsonl")
+    first = run(cells, path, limit=4)
+    assert [(found.method, found.corruption) for found in first] == [
+        *(("norm", name) for name in ("fog", "snow", "frost")),
+        ("tent", "fog"),
+    ]
+    whole = run(cells, path, limit=2)
+    assert len(read_rows(path)) == 6, "no row was written twice"
+    assert [found.error_per_batch for found in whole] == [found.error_per_batch for found in straight]
+
+
 def test_progress_counts_cells_and_keeps_a_running_mean_of_each_method(tmp_path: Path) -> None:
     told: list[Progress] = []
     path = tmp_path / "run.jsonl"
@@ -164,3 +184,16 @@ def refuse(job: Job) -> Any:
 
 def test_without_jobs_no_worker_is_started() -> None:
     assert list(rows_of([], measure=refuse, workers=4)) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads signal masks from /proc")
+def test_workers_do_not_hear_ctrl_c_from_their_first_moment_on() -> None:
+    worker = _Worker(refuse)
+    try:
+        (child,) = multiprocessing.active_children()
+        status = Path(f"/proc/{child.pid}/status").read_text()
+    finally:
+        worker.stop()
+    blocked = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigBlk:"))
+    assert blocked & 1 << (signal.SIGINT - 1)
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ()), "the parent hears it as before"

@@ -237,6 +237,21 @@ def test_a_grid_has_the_mean_of_every_level() -> None:
     assert {(effect.factor, effect.level): effect.lines for effect in effects}["conv1", "hebb"] == 1
 
 
+def test_text_that_is_wider_than_the_screen_goes_on_below_and_loses_nothing() -> None:
+    chosen = table(methods=["source", "tent"])
+    sheet = make_sheet(chosen, rows_for(chosen, 20.5))
+    whole = [line.split() for line in render_sheet(sheet, "text").splitlines() if line.startswith(("method", "tent"))]
+    assert [len(words) for words in whole] == [1 + 15 + 1, 2 + 15 + 1]
+    for width in (30, 60, 90):
+        lines = render_sheet(sheet, "text", width=width).splitlines()
+        parts = [line.split() for line in lines if line.startswith(("method", "tent"))]
+        assert [word for words in parts[::2] for word in words[1:]] == whole[0][1:]
+        assert [word for words in parts[1::2] for word in words[2:]] == whole[1][2:]
+        assert max(len(line) for line in lines if line.startswith(("method", "tent"))) <= width
+    narrow = render_sheet(sheet, "text", width=1).splitlines()
+    assert sum(line.startswith("method") for line in narrow) == 16, "a column is never left out"
+
+
 def test_json_has_the_numbers_unrounded_and_is_json() -> None:
     chosen = table(methods=["tent"])
     content = json.loads(render_sheet(make_sheet(chosen, rows_for(chosen, 20.123)), "json", command="synaptune bench"))

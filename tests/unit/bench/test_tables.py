@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,26 @@ def test_overrides_are_part_of_the_command_that_makes_the_numbers_again(small: P
     assert (run.rows[0].images, run.rows[0].batch) == (20, 10)
     again = run_table(small, overrides={"methods": ["source"], "images": 20, "batch": 10}, out=out, workers=0)
     assert again.rows == run.rows
+
+
+def test_a_table_without_a_file_is_what_its_overrides_say(tmp_path: Path) -> None:
+    changes = {
+        "models": [tiny.MODEL],
+        "methods": ["source", "norm"],
+        "data": tiny.DATA,
+        "corruptions": ["clean"],
+        "batch": 10,
+        "make_model.label": "tiny net",
+    }
+    run = run_table(None, overrides=changes, out=tmp_path / "rows.jsonl", workers=0)
+    assert run.table.name == "adhoc"
+    assert [row.status for row in run.rows] == ["ok", "ok"]
+    assert run.sheet.blocks[0].title.startswith("tiny net")
+    program, command, *words = shlex.split(run.command)
+    assert (program, command) == ("synaptune", "bench")
+    assert load_table(None, overrides=words[:-2]).cells() == run.table.cells()
+    with pytest.raises(OptionError, match=r"a table without a file: models must be .* data must be"):
+        load_table(None, overrides={"methods": ["norm"]})
 
 
 def test_two_protocols_in_one_file_stay_apart(small: Path, tmp_path: Path) -> None:
