@@ -230,6 +230,15 @@ def test_a_batch_of_one_stays_finite(method: str, kind: str, constant: bool) -> 
 
 
 @each_case
+def test_a_constant_batch_stays_finite(method: str, kind: str) -> None:
+    adapter = st.adapt(build(kind), method)
+    usual = batches(1)[0]
+    for images in (torch.full_like(usual, 0.5), usual[:1].expand_as(usual), usual):
+        assert torch.isfinite(adapter(images)).all()
+    assert not any(event for record in adapter.history for event in record.events)
+
+
+@each_case
 def test_an_empty_batch_is_refused_and_changes_nothing(method: str, kind: str) -> None:
     adapter = st.adapt(build(kind), method)
     adapter(batches(1)[0])

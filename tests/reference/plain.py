@@ -35,17 +35,37 @@ def of_source(name: str, x: Tensor, w: Weights) -> tuple[Tensor, Tensor]:
     return w[f"{name}.running_mean"], w[f"{name}.running_var"]
 
 
-def forward(w: Weights, images: Tensor, statistics: Statistics) -> Tensor:
-    """The network of tests.support.models.TinyCnn without dropout."""
+def conv_norm_relu(w: Weights, x: Tensor, statistics: Statistics, conv: str, norm: str, stride: int = 1) -> Tensor:
+    x = F.conv2d(x, w[f"{conv}.weight"], w.get(f"{conv}.bias"), padding=1, stride=stride)
+    mean, var = statistics(norm, x, w)
+    return torch.relu(normalise(x, mean, var, w[f"{norm}.weight"], w[f"{norm}.bias"]))
 
-    def norm(name: str, x: Tensor) -> Tensor:
-        mean, var = statistics(name, x, w)
-        return normalise(x, mean, var, w[f"{name}.weight"], w[f"{name}.bias"])
 
-    x = torch.relu(norm("stem_norm", F.conv2d(images, w["stem.weight"], padding=1)))
-    for stage, stride in (("one", 1), ("two", 2), ("three", 2), ("four", 2)):
-        x = torch.relu(norm(f"{stage}.1", F.conv2d(x, w[f"{stage}.0.weight"], stride=stride, padding=1)))
-    return x.mean(dim=(2, 3)) @ w["out.weight"].T + w["out.bias"]
+def features(w: Weights, images: Tensor, statistics: Statistics, *, prefix: str = "") -> Tensor:
+    """tests.support.models.TinyCnn without dropout, up to its second stage."""
+    x = conv_norm_relu(w, images, statistics, f"{prefix}stem", f"{prefix}stem_norm")
+    x = conv_norm_relu(w, x, statistics, f"{prefix}one.0", f"{prefix}one.1")
+    return conv_norm_relu(w, x, statistics, f"{prefix}two.0", f"{prefix}two.1", stride=2)
+
+
+def forward(w: Weights, images: Tensor, statistics: Statistics, *, prefix: str = "") -> Tensor:
+    """The whole of TinyCnn without dropout."""
+    x = features(w, images, statistics, prefix=prefix)
+    for stage in ("three", "four"):
+        x = conv_norm_relu(w, x, statistics, f"{prefix}{stage}.0", f"{prefix}{stage}.1", stride=2)
+    return x.mean(dim=(2, 3)) @ w[f"{prefix}out.weight"].T + w[f"{prefix}out.bias"]
+
+
+def rotation_forward(w: Weights, images: Tensor, statistics: Statistics) -> Tensor:
+    """The rotation branch of tests.support.models.TinyRotation."""
+    x = features(w, images, statistics, prefix="net.")
+    x = conv_norm_relu(w, x, statistics, "head.0", "head.1")
+    return x.mean(dim=(2, 3)) @ w["head.5.weight"].T + w["head.5.bias"]
+
+
+def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    p = torch.exp(logits) / torch.exp(logits).sum(dim=1, keepdim=True)
+    return -torch.log(p[torch.arange(len(labels)), labels]).mean()
 
 
 def entropy(logits: Tensor) -> Tensor:

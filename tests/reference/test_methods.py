@@ -209,3 +209,80 @@ def test_bp_conv1_descends_entropy_on_the_first_convolution_with_source_statisti
         return logits
 
     follow(adapter("bp-conv1"), reference)
+
+
+ROTATION = [f"net.{name}" for name in ("stem.weight", "stem_norm.weight", "stem_norm.bias", *STAGES[1], *STAGES[2])]
+ROTATION += [f"head.{name}" for name in ("0.weight", "0.bias", "1.weight", "1.bias", "5.weight", "5.bias")]
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "iterations", "slow", "moves_statistics"),
+    [
+        ("ttt", {}, 1, False, True),
+        ("ttt", {"fix_bn": True, "iterations": 2}, 2, False, False),
+        ("ttt-slow", {"iterations": 3}, 3, True, True),
+    ],
+)
+def test_ttt_equals_rotation_training_image_by_image(
+    method: str, options: dict[str, object], iterations: int, slow: bool, moves_statistics: bool
+) -> None:
+    copies, lr = 4, 1e-2
+    generator = torch.Generator().manual_seed(3)
+    model = build("rotation", dtype=torch.float64).train()
+    source = weights_of(model)
+
+    def train_on(w: plain.Weights, image: Tensor) -> None:
+        turns = torch.randint(0, 4, (copies,), generator=generator)
+        batch = crop_and_flip(image.expand(copies, *image.shape), padding=1, generator=generator)
+        batch = quarter_turns(batch, turns)
+        seen: dict[str, tuple[Tensor, Tensor]] = {}
+
+        def of_branch(name: str, x: Tensor, w: plain.Weights) -> tuple[Tensor, Tensor]:
+            mean, var = plain.moments(x)
+            count = x.numel() // x.shape[1]
+            seen[name] = (mean.detach(), var.detach() * count / (count - 1))
+            return mean, var
+
+        statistics = of_branch if moves_statistics else plain.of_source
+        loss = lambda v: plain.cross_entropy(plain.rotation_forward(v, batch, statistics), turns)  # noqa: E731
+        for name, g in plain.gradient(w, ROTATION, loss).items():
+            w[name] = w[name] - lr * g
+        for name, (mean, var) in seen.items():
+            w[f"{name}.running_mean"] = 0.9 * w[f"{name}.running_mean"] + 0.1 * mean
+            w[f"{name}.running_var"] = 0.9 * w[f"{name}.running_var"] + 0.1 * var
+
+    def reference(w: plain.Weights, images: Tensor) -> Tensor:
+        logits = []
+        for image in images:
+            if slow:
+                w.update({name: tensor.clone() for name, tensor in source.items()})
+            for _ in range(iterations):
+                train_on(w, image)
+            logits.append(plain.forward(w, image[None], plain.of_source, prefix="net."))
+        return torch.cat(logits)
+
+    follow(st.adapt(model, method, copies=copies, lr=lr, seed=3, **options), reference)
+
+
+def test_ttt_leaves_alone_what_its_head_is_sure_of() -> None:
+    model = build("rotation")
+    images = batches(1, size=16)[0]
+    with torch.no_grad():
+        sure = model.rotation_logits(images).softmax(dim=1)[:, 0]
+    threshold = float(sure.median())
+    adapter = st.adapt(model, "ttt", threshold=threshold, lr=0.0, fix_bn=True, copies=4)
+    adapter(images)
+    doubted = int((sure < threshold).sum())
+    assert 0 < doubted < len(images)
+    assert adapter.history[-1].backwards == 4 * doubted, "images that are not selected must cost no backward pass"
+
+
+def test_an_empty_selection_changes_nothing_and_stays_finite() -> None:
+    model = build("rotation")
+    images = batches(1)[0]
+    with torch.no_grad():
+        expected = torch.cat([model(image[None]) for image in images])
+    adapter = st.adapt(model, "ttt", threshold=0.0)
+    assert torch.equal(adapter(images), expected)
+    record = adapter.history[-1]
+    assert (record.weight_distance, record.backwards) == (0.0, 0)

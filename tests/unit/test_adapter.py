@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 import synaptune as st
 from synaptune.core.guard import Action, Guard, Verdict

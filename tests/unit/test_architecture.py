@@ -70,3 +70,22 @@ def test_nothing_is_unpickled() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.load":
                 assert "weights_only=True" in ast.unparse(node), f"{path.relative_to(ROOT)}:{node.lineno}"
+
+
+@pytest.mark.parametrize("package", ["core", "algorithms", "guards", "plasticity", "functional"])
+def test_no_label_can_reach_a_method(package: str) -> None:
+    for path in (ROOT / package).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.arg):
+                words = set(node.arg.lower().split("_"))
+                assert words.isdisjoint({"label", "labels", "target", "targets", "truth"}), f"{path}:{node.lineno}"
+
+
+def test_no_device_is_taken_for_granted() -> None:
+    for package in ("core", "algorithms", "guards", "plasticity", "functional"):
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                moves = isinstance(node, ast.Attribute) and node.attr == "cuda"
+                names = isinstance(node, ast.Constant) and node.value == "cuda"
+                found = moves or names
+                assert not found, f"{path.relative_to(ROOT)}:{node.lineno}"

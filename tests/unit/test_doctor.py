@@ -276,6 +276,27 @@ def test_a_model_that_cannot_be_copied_is_examined_without_running_it() -> None:
     assert found.fit("nhl").fits
 
 
+def test_an_output_that_is_no_tensor_of_logits_is_named() -> None:
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = build("bn")
+
+        def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+            return self.net(images), images
+
+    found = st.doctor(Two(), batches(1, 32)[0])
+    assert "it returned tuple. Wrap it in a module" in next(f.text for f in found.findings if f.topic == "forward")
+
+
+def test_a_model_that_nothing_can_adapt_is_refused_once_with_the_reason() -> None:
+    found = st.doctor(build("bn").to("meta"))
+    assert not any(fit.fits for fit in found.fits)
+    assert found.recommended == ()
+    assert str(found).count("load its") == 1
+    assert found.first_conv.name == "stem", "structure needs no values"
+
+
 def test_non_finite_output_is_a_finding() -> None:
     model = build("bn")
     with torch.no_grad():

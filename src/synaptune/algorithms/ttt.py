@@ -59,10 +59,9 @@ class TttMethod(Method[Ttt]):
     """Rotation training, image by image."""
 
     def touches(self, model: nn.Module, anatomy: Anatomy) -> Touches:
-        self._tuned = self._rotation_branch(model)
-        inside = tuple(f"{name}." for name in self._tuned)
-        parameters = {name for name, _ in model.named_parameters() if name.startswith(inside)}
-        self._norms = tuple(name for name in anatomy.batch_norms if name.startswith(inside))
+        branch = tuple(f"{name}." for name in self._rotation_branch(model))
+        parameters = {name for name, _ in model.named_parameters() if name.startswith(branch)}
+        self._norms = tuple(name for name in anatomy.batch_norms if f"{name}.".startswith(branch))
         touches = Touches(parameters=frozenset(parameters))
         return touches if self.options.fix_bn else touches | statistics_buffers(model, self._norms)
 
@@ -73,6 +72,12 @@ class TttMethod(Method[Ttt]):
                 f"ttt needs a model that was trained with a rotation head; {type(model).__name__} has none "
                 "(it must offer rotation_logits(images), shared_names and head_name, as "
                 "synaptune.models.RotationModel does). Use method='nhl', which needs no such training"
+            )
+        unknown = sorted({*shared, head} - {name for name, _ in model.named_modules()})
+        if unknown:
+            raise IncompatibleModelError(
+                f"shared_names and head_name of {type(model).__name__} must name modules of it, and "
+                f"{', '.join(unknown)} is none"
             )
         return (*shared, head)
 

@@ -6,6 +6,7 @@ gives the model back bit for bit, whatever happened in between.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import time
 import warnings
@@ -194,9 +195,9 @@ class Adapter(nn.Module):
         """Turn a failure that the batch explains into an error that names the fix; put a note on any other."""
         try:
             yield
-        except SynaptuneError:
-            raise
         except Exception as error:
+            if isinstance(error, SynaptuneError) and not isinstance(error, InputError):
+                raise
             name, fix = type(self.model).__name__, mismatch(self.model, self.anatomy, images)
             if fix is not None:
                 raise InputError(f"{name} cannot take this batch: {fix}. Nothing was adapted") from error
@@ -230,7 +231,6 @@ class Adapter(nn.Module):
         """Undo everything and return the model that came in; calling it twice is harmless."""
         if self._attached:
             self._undo()
-            self._attached = False
             self.callbacks.on_detach()
         return self.model
 
@@ -277,8 +277,14 @@ class Adapter(nn.Module):
     def _undo(self) -> None:
         with torch.inference_mode(False):
             remove_hooks(self.model)
-            self._snapshot.restore_tensors(self.model)
+            lost = self._snapshot.restore_tensors(self.model)
             self._snapshot.restore_flags(self.model)
+        self._attached = False
+        if lost:
+            raise SynaptuneError(
+                f"{type(self.model).__name__} was rebuilt while an adapter was attached, and no longer holds "
+                f"{_shorten(lost)} as before; everything else was put back"
+            )
 
     def _arm(self) -> None:
         """Set modes as the method prepared them: callers like to say `.eval()` or `.train()` in between."""
@@ -355,6 +361,13 @@ class Adapter(nn.Module):
             self.method.load_state(state)
         return self
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        twin = self.__new__(type(self))
+        memo[id(self)] = twin
+        with torch.inference_mode(False):  # under which copies would be tensors that can learn no more
+            vars(twin).update({name: copy.deepcopy(value, memo) for name, value in vars(self).items()})
+        return twin
+
     def extra_repr(self) -> str:
         return f"method={self.info.name}, steps={self.steps}, attached={self._attached}"
 
@@ -374,7 +387,7 @@ class Adapter(nn.Module):
                 "collect several images per call, or use running statistics "
                 "(norm: statistics='running', nhl: norm_stats='running')",
                 SmallBatchWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         return ["statistics of a single image"]
 

@@ -113,18 +113,18 @@ class LogitsCheck(OutputHook):
         name = type(module).__name__
         if not isinstance(output, Tensor):
             keys = f" with {', '.join(map(str, output))}" if isinstance(output, dict) else ""
-            raise InputError(
+            raise IncompatibleModelError(
                 f"{name} must return logits, one row per image; it returned {type(output).__name__}{keys}. "
                 "Wrap it in a module that returns the logits alone"
             )
         rows = args[0].shape[0] if args and isinstance(args[0], Tensor) else None
         if output.dim() != 2 or (rows is not None and output.shape[0] != rows):
-            raise InputError(
+            raise IncompatibleModelError(
                 f"{name} must return logits of shape (images, classes); for {rows} images it returned shape "
                 f"{tuple(output.shape)}. Wrap it in a module that returns that, by .flatten(1) for example"
             )
         if output.shape[1] < 2:
-            raise InputError(
+            raise IncompatibleModelError(
                 f"{name} returns one number per image, and the softmax of one number says nothing. Wrap a binary "
                 "classifier so that it returns two: torch.cat([torch.zeros_like(z), z], dim=1)"
             )

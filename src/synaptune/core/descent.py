@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from synaptune.core.precise import Precise
+from synaptune.errors import IncompatibleModelError
 
 __all__ = ["Descent"]
 
@@ -59,9 +60,17 @@ class Descent:
         if not bool(torch.isfinite(loss)):
             return ["loss is not finite: no update"]
         tensors = list(self.parameters.values())
-        gradients = torch.autograd.grad(loss, tensors, allow_unused=True)
-        self.backwards += images
+        gradients: tuple[Tensor | None, ...] = ()
+        if loss.requires_grad:
+            gradients = torch.autograd.grad(loss, tensors, allow_unused=True)
         present = [gradient for gradient in gradients if gradient is not None]
+        if not present:
+            raise IncompatibleModelError(
+                f"no gradient from the output reaches {next(iter(self.parameters))} or any other tuned parameter: "
+                "something on the way (no_grad, detach, NumPy, a quantised layer) cuts the graph. Use a method "
+                "without gradients, such as norm or hebb-conv1"
+            )
+        self.backwards += images
         if not all(bool(torch.isfinite(norm)) for norm in torch._foreach_norm(present)):
             return ["gradient is not finite: no update"]
         self._step(gradients)

@@ -92,7 +92,8 @@ def configure(method: str | AdaptOptions, overrides: dict[str, Any]) -> tuple[Me
     for info in infos():
         if info.base is None and type(info.options) is type(method):
             return info, method.replace(**overrides)
-    raise OptionError(f"method must be a name or an option set of a registered method, not {method!r}")
+    hint = f"; pass an object, {method.__name__}()" if isinstance(method, type) else ""
+    raise OptionError(f"method must be a name or an option set of a registered method, not {method!r}{hint}")
 
 
 def _add(info: MethodInfo) -> None:

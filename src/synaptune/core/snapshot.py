@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from synaptune.core.method import Touches
+from synaptune.errors import SynaptuneError
 
 __all__ = ["Backup", "Snapshot", "named_tensors"]
 
@@ -27,12 +28,23 @@ def named_tensors(model: nn.Module, names: Iterable[str]) -> dict[str, Tensor]:
     """
     found: dict[str, Tensor] = {}
     for name in names:
-        owner, _, leaf = name.rpartition(".")
-        tensor = getattr(model.get_submodule(owner), leaf)
-        if not isinstance(tensor, Tensor):
-            raise ValueError(f"{name} is {type(tensor).__name__}, not a tensor")
+        tensor = _find(model, name)
+        if tensor is None:
+            raise SynaptuneError(
+                f"{name} is no tensor of {type(model).__name__}; a model may not be rebuilt while an adapter is "
+                "attached: detach, change it, adapt again"
+            )
         found[name] = tensor
     return found
+
+
+def _find(model: nn.Module, name: str) -> Tensor | None:
+    owner, _, leaf = name.rpartition(".")
+    try:
+        tensor = getattr(model.get_submodule(owner), leaf, None)
+    except AttributeError:  # no such module
+        return None
+    return tensor if isinstance(tensor, Tensor) else None
 
 
 class Snapshot:
@@ -58,11 +70,17 @@ class Snapshot:
         """The names of the copied tensors."""
         return tuple(self.tensors)
 
-    def restore_tensors(self, model: nn.Module) -> None:
-        """Put the copied values back, bit for bit."""
+    def restore_tensors(self, model: nn.Module) -> list[str]:
+        """Put the copied values back, bit for bit; return the names that the model no longer has."""
+        lost = []
         with torch.no_grad():
-            for name, tensor in named_tensors(model, self.tensors).items():
-                tensor.copy_(self.tensors[name])
+            for name, copy in self.tensors.items():
+                tensor = _find(model, name)
+                if tensor is None or tensor.shape != copy.shape:
+                    lost.append(name)
+                else:
+                    tensor.copy_(copy)
+        return lost
 
     def restore_flags(self, model: nn.Module) -> None:
         """Put modes, flags, `requires_grad` and gradients back; what joined the model meanwhile is left alone."""

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from synaptune.core.admission import LogitsCheck
 from synaptune.core.hooks import is_adapted
 from synaptune.core.layers import is_batch_norm, output_width
 from synaptune.core.registry import find
@@ -49,6 +50,12 @@ def doctor(
     """
     _refuse(model, sample)
     anatomy = find_anatomy(model, layout)
+    fits = ask_all(model, anatomy)
+    advice = recommend(
+        anatomy,
+        batch=None if sample is None else len(sample),
+        accepts=lambda method, options: _accepts(model, anatomy, method, options),
+    )
     found = Diagnosis(
         model=type(model).__name__,
         parameters=sum(p.numel() for p in model.parameters()),
@@ -63,12 +70,8 @@ def doctor(
         classes=output_width(model.get_submodule(anatomy.classifier)) if anatomy.classifier else None,
         dropouts=len(anatomy.dropouts),
         expects=expects or expected_input(model),
-        fits=ask_all(model, anatomy),
-        recommended=recommend(
-            anatomy,
-            batch=None if sample is None else len(sample),
-            accepts=lambda method, options: _accepts(model, anatomy, method, options),
-        ),
+        fits=fits,
+        recommended=advice if any(fit.fits for fit in fits) else (),
         findings=tuple(about_model(model, anatomy)),
     )
     return found if sample is None else _with_sample(found, model, sample, anatomy, layout)
@@ -115,6 +118,7 @@ def _with_sample(
     try:
         with torch.no_grad(), SpatialSizes(twin, anatomy.batch_norms) as sizes:
             logits = twin(sample)
+            LogitsCheck()(model, (sample,), logits)
             problems += about_sample(logits, batch=len(sample), places=sizes.places)
         about = dataclasses.replace(about, seconds=measure_plain(twin, sample))
     except Exception as error:  # noqa: BLE001 - whatever a user's forward raises is the finding

@@ -110,8 +110,8 @@ def _half_precision(case: _Case) -> str:
     if not halves:
         return ""
     return (
-        f"parameters in {', '.join(halves)}: small updates are lost in rounding (of weights near 1, any below "
-        f"{max(torch.finfo(getattr(torch, name)).eps / 2 for name in halves):.1g}); adapt in float32 under autocast"
+        f"parameters in {', '.join(halves)}: what adapts is kept in float32 beside them and rounded after each step; "
+        "float32 parameters under autocast keep more of it"
     )
 
 
@@ -190,8 +190,6 @@ def about_sample(logits: Tensor, *, batch: int, places: dict[str, int]) -> Itera
     """
     if not bool(torch.isfinite(logits).all()):
         yield Finding("logits", "plain inference gives NaN or infinity on the sample")
-    elif logits.dim() != 2 or logits.shape[0] != batch:
-        yield Finding("logits", f"the output has shape {tuple(logits.shape)}; expected (batch, classes)")
     if places and batch == 1:
         yield Finding(
             "batch-of-one", "statistics of a single image: take larger batches, norm-partial, or norm-running"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
+from synaptune.core.admission import refuse_model
 from synaptune.core.method import MethodInfo
 from synaptune.core.registry import infos
 from synaptune.core.snapshot import named_tensors
@@ -22,6 +23,7 @@ def ask_all(model: nn.Module, anatomy: Anatomy) -> tuple[Fit, ...]:
 def ask(info: MethodInfo, model: nn.Module, anatomy: Anatomy) -> Fit:
     """What one method would change, or why it cannot."""
     try:
+        refuse_model(model)
         touches = info.method(info.options).touches(model, anatomy)
     except SynaptuneError as refusal:
         return Fit(info.name, info.base, fits=False, reason=str(refusal))

@@ -72,6 +72,8 @@ def _sample(found: Diagnosis) -> str:
 
 
 def _methods(fits: Sequence[Fit]) -> list[str]:
+    if not any(fit.fits for fit in fits) and len({fit.reason for fit in fits}) == 1:
+        return _entry("every method", f"no: {fits[0].reason}", 4)
     lines = []
     for fit in (fit for fit in fits if fit.base is None and fit.fits):
         lines += _entry(fit.method, _touched(fit), 1)

@@ -1,0 +1,472 @@
+"""Models that are unlike those of the textbooks: each works, or is refused with the fix; none is harmed."""
+
+from __future__ import annotations
+
+import copy
+import threading
+import warnings
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import synaptune as st
+from synaptune.core.adapter import SmallBatchWarning
+from synaptune.errors import IncompatibleModelError, OptionError, SynaptuneError
+from synaptune.guards import Finite
+from tests.support.models import CLASSES, TinyCnn, batches, build
+from tests.support.state import differences, portrait
+
+METHODS = ["source", "norm", "norm-partial", "norm-running", "tent", "dua", "bp-conv1", "hebb-conv1", "nhl"]
+METHODS += ["modulator-12", "nhl-tuned"]
+
+
+class Tied(nn.Module):
+    """Two convolutions with one weight, and one normalisation layer used twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.stem_norm = nn.Conv2d(3, 6, 3, padding=1), nn.BatchNorm2d(6)
+        self.one = nn.Conv2d(6, 6, 3, padding=1, stride=2)
+        self.norm = nn.BatchNorm2d(6)
+        self.two = nn.Conv2d(6, 6, 3, padding=1, stride=2)
+        self.two.weight = self.one.weight
+        self.out = nn.Linear(6, CLASSES)
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = self.stem_norm(self.stem(images)).relu()
+        x = self.norm(self.two(self.norm(self.one(x)).relu())).relu()
+        logits: Tensor = self.out(x.mean(dim=(2, 3)))
+        return logits
+
+
+def without_norms() -> nn.Module:
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(3, 6, 3, padding=1), nn.ReLU(), nn.Conv2d(6, 6, 3, stride=2), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Conv2d(6, 8, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(8, CLASSES))
+
+
+def partly_frozen() -> nn.Module:
+    model = build("bn").train()
+    model.stem_norm.eval().requires_grad_(False)
+    return model
+
+
+def with_hooks_of_its_own() -> nn.Module:
+    model = build("bn")
+    model.one.register_forward_hook(lambda module, args, output: output * 1.01)
+    model.stem.register_forward_pre_hook(lambda module, args: (args[0] * 0.5,))
+    return model
+
+
+def later_layer_with_weight_norm() -> nn.Module:
+    model = build("bn")
+    nn.utils.parametrizations.weight_norm(model.one[0])
+    return model
+
+
+def with_gradients() -> nn.Module:
+    model = build("bn")
+    model(batches(1)[0]).sum().backward()
+    return model
+
+
+ODD: dict[str, Callable[[], nn.Module]] = {
+    "tied weights": Tied,
+    "no normalisation": without_norms,
+    "partly frozen": partly_frozen,
+    "hooks of its own": with_hooks_of_its_own,
+    "weight norm later on": later_layer_with_weight_norm,
+    "gradients waiting": with_gradients,
+    "inside DataParallel": lambda: nn.DataParallel(build("bn")),
+    "SyncBatchNorm": lambda: nn.SyncBatchNorm.convert_sync_batchnorm(build("bn")),
+    "cumulative momentum": lambda: TinyCnn(lambda width: nn.BatchNorm2d(width, momentum=None)),
+    "no running statistics": lambda: TinyCnn(lambda width: nn.BatchNorm2d(width, track_running_stats=False)),
+    "instance norm": lambda: TinyCnn(lambda width: nn.InstanceNorm2d(width, affine=True, track_running_stats=True)),
+    "traced by fx": lambda: torch.fx.symbolic_trace(build("bn")),
+    "perceptron": lambda: nn.Sequential(
+        nn.Flatten(), nn.Linear(192, 20), nn.BatchNorm1d(20), nn.ReLU(), nn.Linear(20, CLASSES)
+    ),
+}
+# What an odd model is refused by, and why; it must fit all other methods.
+REFUSED = {
+    "no normalisation": {"norm", "norm-partial", "norm-running", "tent", "dua"},
+    "no running statistics": {"norm-partial", "norm-running", "dua"},
+    "instance norm": {"norm", "norm-partial", "norm-running", "tent", "dua"},
+    "perceptron": {"bp-conv1", "hebb-conv1", "nhl", "modulator-12", "nhl-tuned"},
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("method", METHODS)
+def test_odd_models_adapt_or_are_refused_and_come_back_whole(method: str, kind: str) -> None:
+    model = ODD[kind]()
+    before = portrait(model)
+    if method in REFUSED.get(kind, ()):
+        with pytest.raises(IncompatibleModelError):
+            st.adapt(model, method)
+    else:
+        with st.adapt(model, method) as adapter:
+            for batch in batches(3):
+                assert torch.isfinite(adapter(batch)).all()
+            assert not any(event for record in adapter.history for event in record.events)
+    assert differences(before, portrait(model)) == []
+
+
+# --- refused with the fix
+
+
+def lazy() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.LazyLinear(5))
+
+
+def built_under_inference_mode() -> nn.Module:
+    with torch.inference_mode():
+        return build("bn")
+
+
+def partly_compiled() -> nn.Module:
+    model = build("bn")
+    model.one.compile()
+    return model
+
+
+def on_two_devices() -> nn.Module:
+    model = nn.DataParallel(build("bn"))
+    model.device_ids = [0, 1]
+    return model
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lazy, r"without a shape yet \(2.weight.*run one batch through it"),
+        (lambda: build("bn").to("meta"), r"meta device, which hold no values; load its weights first"),
+        (built_under_inference_mode, "built under torch.inference_mode; build it outside"),
+        (
+            lambda: torch.compile(build("bn")),
+            r"pass the model that was given to torch.compile, and compile what.*freeze",
+        ),
+        (partly_compiled, r"part 'one' of the model is compiled.*without .compile\(\)"),
+        (on_two_devices, r"adapt the model inside \(model.module\)"),
+        (lambda: torch.jit.script(build("bn")), "compiled to TorchScript.*pass the model it came from"),
+        (lambda: copy.deepcopy(st.adapt(build("bn"), "source").model), r"take adapter.freeze\(\) instead"),
+        (lambda: "resnet18", "must be a torch.nn.Module, not str"),
+    ],
+    ids=["lazy", "meta", "inference", "compiled", "part compiled", "two devices", "script", "copy", "name"],
+)
+@pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning", "ignore:`torch.jit:DeprecationWarning")
+def test_models_that_cannot_be_adapted_name_the_fix(make: Callable[[], nn.Module], message: str) -> None:
+    with pytest.raises(SynaptuneError, match=message):
+        st.adapt(make(), "nhl")
+
+
+@pytest.mark.parametrize("wrap", ["parametrizations", "legacy"])
+def test_a_first_convolution_with_weight_norm_is_refused_before_anything_changes(wrap: str) -> None:
+    model = build("bn")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # the older of the two is deprecated, and in use
+        (nn.utils.parametrizations if wrap == "parametrizations" else nn.utils).weight_norm(model.stem)
+    before = portrait(model)
+    with pytest.raises(IncompatibleModelError, match=r"computed from other tensors.*remove_parametrizations"):
+        st.adapt(model, "nhl")
+    assert differences(before, portrait(model)) == []
+    with st.adapt(model, "modulator-12") as adapter:
+        batch = batches(1)[0]
+        adapter(batch)
+        torch.testing.assert_close(adapter.freeze()(batch), adapter.predict(batch), rtol=0, atol=1e-5)
+
+
+def test_back_propagation_reaches_a_first_convolution_with_weight_norm() -> None:
+    model = build("bn-biased-conv")
+    nn.utils.parametrizations.weight_norm(model.stem)
+    adapter = st.adapt(model, "bp-conv1")
+    adapter(batches(1)[0])
+    inside = "stem.parametrizations.weight.original"
+    assert adapter.method.touches(model, adapter.anatomy).parameters == {f"{inside}0", f"{inside}1"}
+    assert adapter.history[-1].weight_distance > 0
+
+
+class Standardised(nn.Conv2d):
+    def forward(self, images: Tensor) -> Tensor:
+        return self._conv_forward(images, self.weight - self.weight.mean(), self.bias)
+
+
+def test_a_first_convolution_that_changes_its_weight_on_the_way_is_refused_at_once() -> None:
+    model = build("bn")
+    model.stem = Standardised(3, 6, 3, padding=1)
+    with pytest.raises(IncompatibleModelError, match=r"Standardised replaces the forward.*modulator-12 or tent"):
+        st.adapt(model, "hebb-conv1")
+
+
+class CutGraph(nn.Module):
+    """Hides its output from autograd, as quantised layers do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = build("bn")
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.net(images).detach()
+
+
+@pytest.mark.parametrize("method", ["tent", "nhl", "bp-conv1"])
+def test_a_graph_that_is_cut_is_explained_and_nothing_moves(method: str) -> None:
+    model = CutGraph()
+    adapter = st.adapt(model, method)
+    attached = portrait(model)
+    with pytest.raises(IncompatibleModelError, match=r"no gradient from the output reaches net\..*norm or hebb-conv1"):
+        adapter(batches(1)[0])
+    assert differences(attached, portrait(model)) == []
+
+
+# --- outputs that are no logits
+
+
+class Returns(nn.Module):
+    def __init__(self, change: Callable[[Tensor], object]) -> None:
+        super().__init__()
+        self.net, self.change = build("bn"), change
+
+    def forward(self, images: Tensor) -> object:
+        return self.change(self.net(images))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda y: (y, y), r"it returned tuple\. Wrap it in a module that returns the logits alone"),
+        (lambda y: {"logits": y, "loss": 0}, r"it returned dict with logits, loss\. Wrap"),
+        (lambda y: y[:, :, None, None], r"for 8 images it returned shape \(8, 5, 1, 1\).*flatten\(1\)"),
+        (lambda y: y.repeat(2, 1), r"for 8 images it returned shape \(16, 5\)"),
+        (lambda y: y[:, 0], r"returned shape \(8,\)"),
+        (lambda y: y[:, :1], r"one number per image.*torch.cat"),
+    ],
+    ids=["tuple", "dict", "map", "crops", "vector", "one logit"],
+)
+def test_outputs_that_are_no_logits_are_refused_without_a_trace(
+    method: str, change: Callable[[Tensor], object], message: str
+) -> None:
+    model = Returns(change)
+    before = portrait(model)
+    adapter = st.adapt(model, method)
+    attached = portrait(model)
+    for call in (adapter, adapter.predict):
+        with pytest.raises(IncompatibleModelError, match=message):
+            call(batches(1)[0])
+    changed = [key for key in differences(attached, portrait(model)) if key.startswith("tensor ")]
+    # The mix of source and batch is a function of the batch at hand, and held in the buffers while it passes.
+    assert all("running_" in key for key in changed) if method == "norm-partial" else changed == []
+    assert adapter.steps == 0
+    assert len(adapter.history) == 0
+    adapter.detach()
+    assert differences(before, portrait(model)) == []
+
+
+def test_a_masked_class_is_no_failure() -> None:
+    mask = torch.tensor([0.0, 0.0, 0.0, 0.0, float("-inf")])
+    adapter = st.adapt(Returns(lambda y: y + mask), "tent")
+    assert (adapter(batches(1)[0])[:, 4] == float("-inf")).all()
+    assert adapter.history[-1].events == ()
+    assert adapter.history[-1].weight_distance > 0
+
+
+# --- one model, several adapters
+
+
+class Outer(nn.Module):
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner, self.head = inner, nn.Linear(CLASSES, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.head(self.inner(images))
+        return logits
+
+
+@pytest.mark.parametrize("which", [lambda model: model, lambda model: model.one, Outer], ids=["same", "part", "whole"])
+def test_a_model_has_one_adapter_and_the_first_goes_on(which: Callable[[nn.Module], nn.Module]) -> None:
+    model = build("bn")
+    before = portrait(model)
+    first, second = batches(2)
+    with st.adapt(model, "tent") as adapter:
+        adapter(first)
+        with pytest.raises(SynaptuneError, match="being adapted already"), st.adapt(which(model), "nhl"):
+            pass
+        adapter(second)
+    assert adapter.steps == 2
+    assert differences(before, portrait(model)) == []
+
+
+def test_contexts_may_follow_one_another() -> None:
+    model = build("bn")
+    before = portrait(model)
+    for method in METHODS:
+        with st.adapt(model, method) as adapter:
+            adapter(batches(1)[0])
+    assert differences(before, portrait(model)) == []
+
+
+# --- a model that its owner changes meanwhile
+
+
+def test_a_module_that_joins_the_model_is_left_alone() -> None:
+    model = build("bn")
+    before = portrait(model)
+    adapter = st.adapt(model, "nhl")
+    model.extra = nn.Dropout()
+    adapter(batches(1)[0])
+    adapter.detach()
+    assert model.extra.training
+    del model.extra
+    assert differences(before, portrait(model)) == []
+
+
+def test_a_model_rebuilt_meanwhile_is_restored_as_far_as_it_is_there() -> None:
+    model = build("bn").train()
+    before = portrait(model)
+    adapter = st.adapt(model, "tent")
+    adapter(batches(1)[0])
+    model.stem_norm = nn.Identity()
+    with pytest.raises(SynaptuneError, match="detach, change it, adapt again"):
+        adapter(batches(1)[0])
+    with pytest.raises(SynaptuneError, match=r"no longer holds stem_norm.bias, stem_norm.weight"):
+        adapter.detach()
+    left = differences(before, portrait(model))
+    assert left
+    assert all("stem_norm" in key for key in left)
+    assert adapter.detach() is model
+
+
+# --- threads
+
+
+class Waits(nn.Module):
+    """Stays in its forward pass until told to go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net, self.entered, self.go = build("bn"), threading.Event(), threading.Event()
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.entered.set()
+        assert self.go.wait(timeout=60)
+        logits: Tensor = self.net(images)
+        return logits
+
+
+def test_a_second_caller_is_refused_and_the_first_is_undisturbed() -> None:
+    model = Waits()
+    adapter = st.adapt(model, "tent")
+    batch = batches(1)[0]
+    logits: list[Tensor] = []
+    first = threading.Thread(target=lambda: logits.append(adapter(batch)))
+    first.start()
+    assert model.entered.wait(timeout=60)
+    for call in (lambda: adapter(batch), lambda: adapter.predict(batch), adapter.reset):
+        with pytest.raises(SynaptuneError, match="one caller at a time"):
+            call()
+    model.go.set()
+    first.join()
+    assert torch.equal(logits[0], st.adapt(build("bn"), "tent")(batch))
+    assert adapter.steps == 1
+    adapter(batch)
+
+
+def test_adapters_in_different_threads_give_what_they_give_alone() -> None:
+    def run(method: str) -> list[Tensor]:
+        adapter = st.adapt(build("bn"), method)
+        return [adapter(batch) for batch in batches(5)]
+
+    methods = ["tent", "nhl", "norm-running", "dua"]
+    alone = {method: run(method) for method in methods}
+    together: dict[str, list[Tensor]] = {}
+
+    # Gradient and inference mode belong to a thread; one of these has gradients off all the time.
+    def task(method: str) -> None:
+        with torch.set_grad_enabled(method != "nhl"):
+            together[method] = run(method)
+
+    threads = [threading.Thread(target=task, args=(method,)) for method in methods]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for method in methods:
+        assert all(torch.equal(a, b) for a, b in zip(alone[method], together[method], strict=True))
+
+
+# --- precision
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("method", ["tent", "nhl", "nhl-tuned", "hebb-conv1"])
+def test_half_precision_moves_as_far_as_full_precision(method: str, dtype: torch.dtype) -> None:
+    half, full = st.adapt(build("bn", dtype=dtype), method), st.adapt(build("bn"), method)
+    for batch in batches(10):
+        half(batch.to(dtype))
+        full(batch)
+    assert not any(record.events for record in half.history)
+    assert half.history[-1].weight_distance == pytest.approx(full.history[-1].weight_distance, rel=0.1)
+
+
+def test_autocast_of_the_caller_is_respected() -> None:
+    adapter = st.adapt(build("bn"), "nhl")
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = [adapter(batch) for batch in batches(3)]
+    assert all(torch.isfinite(rows).all() for rows in logits)
+    assert all(parameter.dtype == torch.float32 for parameter in adapter.model.parameters())
+    assert not any(record.events for record in adapter.history)
+
+
+# --- words
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"guards": [Finite]}, "guards must be objects.*the class Finite itself"),
+        ({"layout": {"first_conv": "stem"}}, r"layout must be a synaptune.Layout\(...\), not dict"),
+        ({"on_bad_input": "ignore"}, "on_bad_input must be 'raise' or 'skip', not 'ignore'"),
+        ({"method": st.NHL}, r"pass an object, NHL\(\)"),
+        ({"method": "nhl", "eta": float("inf")}, "eta must be a finite number, not inf"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        st.adapt(build("bn"), **settings)
+
+
+def test_warnings_point_at_the_callers_line() -> None:
+    adapter = st.adapt(build("bn"))
+    with pytest.warns(SmallBatchWarning) as caught:
+        adapter(batches(1, size=1)[0])
+    assert caught[0].filename == __file__
+
+
+def test_everything_works_inside_inference_mode(tmp_path: object) -> None:
+    model = build("bn")
+    before = portrait(model)
+    first, second = batches(2)
+    with torch.inference_mode():
+        adapter = st.adapt(model, "nhl")
+        adapter(first)
+        adapter.save(f"{tmp_path}/state.safetensors")
+        plain, twin = adapter.freeze(), copy.deepcopy(adapter)
+        adapter.reset()
+        adapter.load(f"{tmp_path}/state.safetensors")
+    assert torch.equal(adapter(second), twin(second))
+    # What was made inside is of use outside: it can even be trained.
+    plain.requires_grad_(True)(second).sum().backward()
+    twin.detach()
+    adapter.detach()
+    assert differences(before, portrait(model)) == []
+
+
+def test_history_begins_with_the_first_batch() -> None:
+    adapter = st.adapt(build("bn"))
+    assert (list(adapter.history), adapter.steps) == ([], 0)
+    adapter(batches(1)[0])
+    assert [(record.step, record.events) for record in adapter.history] == [(1, ())]
