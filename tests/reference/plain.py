@@ -79,6 +79,12 @@ def soft_likelihood_ratio(logits: Tensor) -> Tensor:
     return -0.5 * (p * torch.log(q / (1 - q))).sum(dim=1)
 
 
+def negative_entropy_of_mean(logits: Tensor) -> Tensor:
+    p = torch.exp(logits) / torch.exp(logits).sum(dim=1, keepdim=True)
+    mean = p.mean(dim=0)
+    return (mean * torch.log(mean)).sum()
+
+
 class Adam:
     """Kingma and Ba's algorithm 1."""
 

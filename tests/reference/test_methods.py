@@ -199,6 +199,69 @@ def test_tuned_nhl_descends_the_soft_likelihood_ratio_with_sgd() -> None:
     follow(adapter("nhl-tuned"), reference)
 
 
+def names_of(stages: tuple[int, ...], params: str = "all") -> list[str]:
+    found = [name for stage in stages for name in STAGES[stage]]
+    return [name for name in found if params == "all" or (params == "conv") == (".0." in name)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"hebb_steps": 2},
+        {"nm_steps": 3},
+        {"diversity": 0.7},
+        {"params": "conv"},
+        {"params": "affine"},
+        {"stages": (1, 3)},
+        {"include_stem_norm": True},
+        {"optimizer": "sgd", "lr": 1e-2, "momentum": 0.5},
+        {"norm_stats": "source"},
+        {"norm_stats": "running", "stats_momentum": 0.3},
+        {"norm_stats": "running", "nm_steps": 2},
+        {"loss": "slr", "diversity": 1.0},
+        {"predict": "after"},
+        {"conv1": "bp"},
+        {"conv1": "bp", "norm_stats": "running", "hebb_steps": 3},
+        {"project": "on"},
+    ],
+    ids=str,
+)
+def test_each_option_of_nhl_means_what_it_says(options: dict[str, object]) -> None:
+    o = st.NHL(**options)
+    names = names_of(o.stages, o.params)
+    names += ["stem_norm.weight", "stem_norm.bias"] if o.include_stem_norm else []
+    names += ["stem.weight"] if o.conv1 == "bp" else []
+    source = weights_of(build("bn", dtype=torch.float64))["stem.weight"]
+    radius = torch.stack([torch.sqrt((row**2).sum()) for row in source])
+    descent = plain.Adam(o.lr) if o.optimizer == "adam" else plain.Sgd(o.lr, o.momentum)
+    statistics = plain.of_batch if o.norm_stats == "batch" else plain.of_source
+
+    def moving(name: str, x: Tensor, w: plain.Weights) -> tuple[Tensor, Tensor]:
+        mean, var = plain.moments(x)
+        w[f"{name}.running_mean"] = (1 - o.stats_momentum) * w[f"{name}.running_mean"] + o.stats_momentum * mean
+        w[f"{name}.running_var"] = (1 - o.stats_momentum) * w[f"{name}.running_var"] + o.stats_momentum * var
+        return w[f"{name}.running_mean"], w[f"{name}.running_var"]
+
+    def reference(w: plain.Weights, images: Tensor) -> Tensor:
+        def loss(v: plain.Weights) -> Tensor:
+            logits = plain.forward(v, images, statistics)
+            each = plain.entropy(logits) if o.loss == "entropy" else plain.soft_likelihood_ratio(logits)
+            return each.mean() + o.diversity * plain.negative_entropy_of_mean(logits)
+
+        if o.conv1 == "hebb":
+            for _ in range(o.hebb_steps):
+                w["stem.weight"] = plain.hebbian_step(
+                    w["stem.weight"], images, radius, eta=o.eta, tau=o.tau, project=o.project == "on"
+                )
+        # Running statistics move in the pass that predicts, and are constants for every gradient.
+        logits = plain.forward(w, images, moving if o.norm_stats == "running" else statistics)
+        for _ in range(o.nm_steps):
+            descent.step(w, plain.gradient(w, names, loss))
+        return logits if o.predict == "before" else plain.forward(w, images, statistics)
+
+    follow(adapter("nhl", **options), reference)
+
+
 def test_bp_conv1_descends_entropy_on_the_first_convolution_with_source_statistics() -> None:
     descent = plain.Adam(1e-3)
 
@@ -286,3 +349,19 @@ def test_an_empty_selection_changes_nothing_and_stays_finite() -> None:
     assert torch.equal(adapter(images), expected)
     record = adapter.history[-1]
     assert (record.weight_distance, record.backwards) == (0.0, 0)
+
+
+def test_dua_turns_oblong_images_by_halves_and_pads_by_an_eighth(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, ...]] = []
+    paddings: list[int] = []
+
+    def recording(images: Tensor, *, padding: int, generator: torch.Generator) -> Tensor:
+        paddings.append(padding)
+        return crop_and_flip(images, padding=padding, generator=generator)
+
+    monkeypatch.setattr("synaptune.algorithms.dua.crop_and_flip", recording)
+    model = build("bn")
+    model.register_forward_pre_hook(lambda module, args: seen.append(tuple(args[0].shape)))
+    st.adapt(model, "dua", copies=3)(torch.rand(1, 3, 16, 32, generator=torch.Generator().manual_seed(0)))
+    assert set(seen) == {(1, 3, 16, 32), (3, 3, 16, 32)}
+    assert paddings == [4]

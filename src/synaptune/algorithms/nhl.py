@@ -41,6 +41,7 @@ from synaptune.core.normalisation import (
 from synaptune.core.precise import Precise
 from synaptune.core.registry import preset, register
 from synaptune.core.structure import Anatomy
+from synaptune.errors import IncompatibleModelError
 from synaptune.functional.entropy import diversity, soft_likelihood_ratio, softmax_entropy
 from synaptune.options import option
 from synaptune.plasticity import Synapses, nhl_update, project, radius_of, require_plastic, synapses_of
@@ -193,8 +194,14 @@ class NHLMethod(Method[NHL]):
         tuned: dict[str, nn.Parameter] = {}
         if self.options.stages:
             tuned |= anatomy.stage_parameters(model, self.options.stages, kind=self.options.params)
-        if self.options.include_stem_norm and anatomy.stem_norm is not None:
-            tuned |= affine_parameters(model, [anatomy.stem_norm])
+        if self.options.include_stem_norm:
+            stem = affine_parameters(model, [] if anatomy.stem_norm is None else [anatomy.stem_norm])
+            if not stem:
+                raise IncompatibleModelError(
+                    f"{type(model).__name__} has no normalisation with scale and shift between its first convolution "
+                    "and stage 1; leave include_stem_norm off"
+                )
+            tuned |= stem
         if self.options.conv1 == "bp":
             first = anatomy.require_first_conv()
             # Every parameter that makes up the weights, also where they are computed (weight normalisation).

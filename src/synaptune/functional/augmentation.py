@@ -32,7 +32,7 @@ def crop_and_flip(images: Tensor, *, padding: int, generator: torch.Generator) -
 
 
 def quarter_turns(images: Tensor, turns: Tensor) -> Tensor:
-    """Rotate each square image counter-clockwise by its number of quarter turns.
+    """Rotate each image counter-clockwise by its number of quarter turns; oblong ones can only be turned by halves.
 
     >>> image = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
     >>> quarter_turns(image, torch.tensor([1])).flatten().tolist()
@@ -40,6 +40,8 @@ def quarter_turns(images: Tensor, turns: Tensor) -> Tensor:
     """
     turned = images.clone()
     for count in (1, 2, 3):
-        chosen = (turns == count).to(images.device)
-        turned[chosen] = torch.rot90(images[chosen], count, dims=(2, 3))
+        chosen = turns == count
+        if bool(chosen.any()):
+            at = chosen.to(images.device)
+            turned[at] = torch.rot90(images[at], count, dims=(2, 3))
     return turned

@@ -1,8 +1,8 @@
 """Objectives that need predictions only: entropy, soft likelihood ratio, diversity.
 
     softmax_entropy        H_b = - sum_c p_c log p_c
-    soft_likelihood_ratio  L_b = - scale * sum_c p_c log(q_c / (1 - q_c)),   q = p clamped to [clamp, 1 -
-    clamp] diversity              sum_c m_c log m_c,   m = mean of p over the batch
+    soft_likelihood_ratio  L_b = - scale * sum_c p_c log(q_c / (1 - q_c)),   q = p clamped to [clamp, 1 - clamp]
+    diversity              sum_c m_c log m_c,   m = mean of p over the batch
 
 All three are to be minimised. Everything starts from log_softmax, so logits of any size are safe, classes
 masked by -inf count as impossible, and half precision is computed in float32. Entropy: Wang et al., "Tent"

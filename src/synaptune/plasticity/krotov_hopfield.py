@@ -4,10 +4,9 @@
     g = 1 for the unit with the largest <W, x>,  -delta for the unit ranked `rank`,  0 for all others
 
 The p-norm of a filter comes to rest at R.
-Paper: D. Krotov and J. Hopfield, "Unsupervised learning by competing hidden units", PNAS 116 (2019). Its
-    fast form
-(R = 1, rank 2, delta 0.4, step divided by the largest change) is the default here. The paper's time scale
-tau_L is part of eta.
+Paper: D. Krotov and J. Hopfield, "Unsupervised learning by competing hidden units", PNAS 116 (2019). Its fast form
+(R = 1, rank 2, delta 0.4, step divided by the largest change) is the default here. The paper's time scale tau_L is
+part of eta.
 """
 
 from __future__ import annotations

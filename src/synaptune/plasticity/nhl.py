@@ -2,10 +2,9 @@
 
     dW_k = eta y_k (R x - u_k W_k),     y = softmax(u / tau)
 
-Paper: "Neuro-Modulated Hebbian Learning for Fully Test-Time Adaptation" (CVPR 2023, arXiv:2303.00914). It
-    speaks of
-normalised weights W_k / R, writes u_k = W_k · x, and claims that filters converge to the sphere of radius
-R. Not all three can hold, so the meaning of R and u is an option:
+Paper: "Neuro-Modulated Hebbian Learning for Fully Test-Time Adaptation" (CVPR 2023, arXiv:2303.00914). It speaks of
+normalised weights W_k / R, writes u_k = W_k · x, and claims that filters converge to the sphere of radius R. Not all
+three can hold, so the meaning of R and u is an option:
 
     reading   u_k             R_k            dW_k / (eta y_k)     norm at rest
     A         W_k · x         radius         R x - u W            sqrt(R)
