@@ -50,11 +50,27 @@ def test_imports_follow_the_architecture(package: str) -> None:
         assert not extra, f"{path.relative_to(ROOT)} imports {sorted(extra)}"
 
 
-def test_import_stays_light() -> None:
-    script = "import sys, synaptune; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+def modules_after(script: str) -> set[str]:
+    script = f"import sys; {script}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return {name.split(".")[0] for name in done.stdout.split()}
+
+
+def test_import_waits_for_nothing() -> None:
+    assert modules_after("import synaptune").isdisjoint({"torch", "numpy", "safetensors"})
+
+
+def test_public_names_load_torch_and_nothing_heavy_beside() -> None:
+    loaded = modules_after("from synaptune import *")
+    assert "torch" in loaded
     heavy = {"torchvision", "timm", "matplotlib", "scipy", "h5py", "typer", "rich", "PIL", "onnx"}
-    assert heavy.isdisjoint(loaded), sorted(heavy & set(loaded))
+    assert heavy.isdisjoint(loaded), sorted(heavy & loaded)
+
+
+def test_an_unknown_public_name_is_no_attribute() -> None:
+    assert set(synaptune.__all__) <= set(dir(synaptune))
+    with pytest.raises(AttributeError, match="nosuch"):
+        synaptune.nosuch  # noqa: B018 - looking it up is what fails
 
 
 def test_only_the_command_line_prints() -> None:

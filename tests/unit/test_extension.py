@@ -110,3 +110,12 @@ def test_registry_holds_exactly_the_files_of_the_folder() -> None:
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     folder = Path(st.__file__).parent / "algorithms"
     assert found == sorted(f"synaptune.algorithms.{f.stem}" for f in folder.glob("*.py") if f.stem != "__init__")
+
+
+def test_our_own_methods_come_first_whoever_registers_first(tmp_path: Path) -> None:
+    (tmp_path / "shift_method.py").write_text(SHIFT)
+    script = "import shift_method, synaptune as st; print(*[info.name for info in st.methods()])"
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path
+    ).stdout.split()
+    assert found == [*(info.name for info in st.methods()), "shift"]

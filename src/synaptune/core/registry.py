@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
@@ -37,6 +38,7 @@ def register(
         paper: where it was published.
         code: the authors' repository.
     """
+    _load_own()  # so that they come first in every list, whoever registers when
 
     def add(method: MethodT) -> MethodT:
         if not (isinstance(method, type) and issubclass(method, Method)):
@@ -56,6 +58,7 @@ def register(
 
 def preset(name: str, *, base: str, summary: str, needs: Needs | None = None, **overrides: Any) -> None:
     """Make a configuration of the method `base` known under a name of its own."""
+    _load_own()
     origin = _METHODS[base]
     _add(
         dataclasses.replace(
@@ -102,9 +105,15 @@ def _add(info: MethodInfo) -> None:
     _METHODS[info.name] = info
 
 
+def _load_own() -> None:
+    # By name, like the methods of other packages: nothing here depends on what they are.
+    import_module("synaptune.algorithms")
+
+
 def _load_plugins() -> None:
     """Import the methods that other packages declare under the entry point `synaptune.methods`."""
     global _plugins_loaded
+    _load_own()
     if not _plugins_loaded:
         _plugins_loaded = True
         for point in entry_points(group="synaptune.methods"):
