@@ -71,7 +71,8 @@ PACKAGES = {
 
 @pytest.fixture
 def _registries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a page registers is gone after it."""
+    """What a page registers is gone after it; what is loaded at the first question is there before."""
+    st.methods()
     for module, name in (("core.registry", "_METHODS"), ("data.catalogue", "_ENTRIES"), ("models.zoo", "_ENTRIES")):
         found = importlib.import_module(f"synaptune.{module}")
         monkeypatch.setattr(found, name, dict(getattr(found, name)))
