@@ -18,15 +18,21 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command()
 def demo(
     ctx: typer.Context,
-    images: Annotated[int, typer.Option(help="How many of the 2,000 bundled images.", min=1, max=2000)] = 2000,
-    workers: Annotated[int | None, typer.Option(help="Processes; by default as the cores allow.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("runs/demo"),
+    images: Annotated[
+        int, typer.Option("--images", min=1, max=2000, help="How many of the 2,000 bundled images.")
+    ] = 2000,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=0, help="Processes; 0 for none. By default as the cores allow.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the report.")] = Path(
+        "runs/demo"
+    ),
     quiet: QuietFlag = False,
     json: JsonFlag = False,
 ) -> None:
@@ -49,9 +55,9 @@ def demo(
         _require_complete(run)
         kept = rows.replace(out / "demo.jsonl")
     page = out / "report.html"
-    write_html(build_report(kept, title="synaptune demo"), page)
+    write_html(build_report(kept, title="synaptune demo", command=f"synaptune demo --images {images}"), page)
     lines = {line.label: line for block in run.sheet.blocks for line in block.lines}
-    output.result(_document(lines, page), lambda: _show(output, lines, page))
+    output.result(_document(lines, kept, page), lambda: _show(output, lines, page))
 
 
 def _require_complete(run: Run) -> None:
@@ -60,13 +66,15 @@ def _require_complete(run: Run) -> None:
         raise SynaptuneError(f"{len(bad)} cells of the demo failed; the first: {bad[0].error}")
 
 
-def _document(lines: dict[str, Line], page: Path) -> dict[str, Any]:
+def _document(lines: dict[str, Line], rows: Path, page: Path) -> dict[str, Any]:
     return {
         "error_percent": {
             label: {column: entry.ours for column, entry in line.entries.items()} | {"mean": line.mean.ours}
             for label, line in lines.items()
         },
-        "report": str(page),
+        "gain": _gain(lines),
+        "rows": rows.as_posix(),
+        "report": page.as_posix(),
     }
 
 
