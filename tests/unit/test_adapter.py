@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import synaptune as st
 from synaptune.core.guard import Action, Guard, Verdict
@@ -170,6 +170,85 @@ def test_damaged_state_files_are_refused(saved: Path, damage: str) -> None:
         save_file({"x": torch.zeros(1)}, saved)
     with pytest.raises(StateFileError, match="not a usable state file"):
         st.adapt(build("bn"), "tent").load(saved)
+
+
+def rewrite(path: Path, change: Callable[[dict[str, Tensor], dict[str, str]], None]) -> None:
+    """Change the content of a state file, and keep it a well-formed safetensors file."""
+    from safetensors import safe_open
+    from safetensors.torch import save_file
+
+    with safe_open(path, framework="pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        metadata = dict(file.metadata())
+    change(tensors, metadata)
+    save_file(tensors, path, metadata=metadata)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda tensors, about: about.pop("fingerprint"), "says about itself is incomplete"),
+        (lambda tensors, about: about.update(options="{"), "says about itself is incomplete"),
+        (lambda tensors, about: about.update(steps="many"), "says about itself is incomplete"),
+        (lambda tensors, about: tensors.update({"model/out.bias": torch.ones(5)}), "no tensors such as its out.bias"),
+        (lambda tensors, about: tensors.update({"model/stem_norm.bias": torch.ones(1)}), "such as its stem_norm.bias"),
+        (lambda tensors, about: tensors.update({"method/nowhere/step": torch.ones(1)}), "tent cannot go on from it"),
+    ],
+)
+def test_a_state_file_that_went_wrong_inside_is_refused_and_nothing_changes(
+    saved: Path, change: Callable[[dict[str, Tensor], dict[str, str]], None], message: str
+) -> None:
+    rewrite(saved, change)
+    adapter, twin = (st.adapt(build("bn"), "tent") for _ in range(2))
+    first, second = batches(2, seed=5)
+    adapter(first)
+    twin(first)
+    before = portrait(adapter.model)
+    with pytest.raises(StateFileError, match=message):
+        adapter.load(saved)
+    assert differences(before, portrait(adapter.model)) == []
+    assert torch.equal(adapter(second), twin(second)), "the optimiser kept a trace of the refused file"
+
+
+def test_a_file_from_before_an_option_existed_means_its_default(saved: Path) -> None:
+    import json
+
+    def forget(tensors: dict[str, Tensor], about: dict[str, str]) -> None:
+        options = json.loads(about["options"])
+        del options["steps"]
+        about["options"] = json.dumps(options)
+
+    rewrite(saved, forget)
+    st.adapt(build("bn"), "tent").load(saved)
+    with pytest.raises(StateFileError, match=r"steps=1 \(here 2\)"):
+        st.adapt(build("bn"), "tent", steps=2).load(saved)
+
+
+def test_saving_into_a_folder_that_is_not_there_says_so(tmp_path: Path) -> None:
+    with pytest.raises(StateFileError, match="there is no folder"):
+        st.adapt(build("bn"), "tent").save(tmp_path / "nowhere" / "state.safetensors")
+
+
+def test_a_model_with_extra_state_has_a_fingerprint(tmp_path: Path) -> None:
+    class Remembers(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = build("bn")
+
+        def forward(self, images: Tensor) -> Tensor:
+            logits: Tensor = self.net(images)
+            return logits
+
+        def get_extra_state(self) -> dict[str, int]:
+            return {"seen": 3}
+
+        def set_extra_state(self, state: object) -> None:
+            pass
+
+    adapter = st.adapt(Remembers(), "tent")
+    adapter(batches(1)[0])
+    adapter.save(tmp_path / "state.safetensors")
+    st.adapt(Remembers(), "tent").load(tmp_path / "state.safetensors")
 
 
 def test_state_files_hold_only_what_changed(tmp_path: Path) -> None:

@@ -376,18 +376,16 @@ def test_a_second_caller_is_refused_and_the_first_is_undisturbed() -> None:
 
 
 def test_adapters_in_different_threads_give_what_they_give_alone() -> None:
-    def run(method: str) -> list[Tensor]:
-        adapter = st.adapt(build("bn"), method)
-        return [adapter(batch) for batch in batches(5)]
-
     methods = ["tent", "nhl", "norm-running", "dua"]
-    alone = {method: run(method) for method in methods}
-    together: dict[str, list[Tensor]] = {}
+    alone, together = ({method: st.adapt(build("bn"), method) for method in methods} for _ in range(2))
+    stream = batches(5)
+    expected = {method: [adapter(batch) for batch in stream] for method, adapter in alone.items()}
+    found: dict[str, list[Tensor]] = {}
 
-    # Gradient and inference mode belong to a thread; one of these has gradients off all the time.
     def task(method: str) -> None:
+        # Gradient mode belongs to a thread; one of these has gradients off all the time.
         with torch.set_grad_enabled(method != "nhl"):
-            together[method] = run(method)
+            found[method] = [together[method](batch) for batch in stream]
 
     threads = [threading.Thread(target=task, args=(method,)) for method in methods]
     for thread in threads:
@@ -395,7 +393,7 @@ def test_adapters_in_different_threads_give_what_they_give_alone() -> None:
     for thread in threads:
         thread.join()
     for method in methods:
-        assert all(torch.equal(a, b) for a, b in zip(alone[method], together[method], strict=True))
+        assert all(torch.equal(a, b) for a, b in zip(expected[method], found[method], strict=True)), method
 
 
 # --- precision

@@ -1,7 +1,8 @@
 """The adapter: the module that users hold. It predicts, lets the method adapt, guards, records, and undoes.
 
 It alone changes the model. Attaching records exactly what a method may change; a step is a transaction; leaving
-gives the model back bit for bit, whatever happened in between.
+gives the model back bit for bit, whatever happened in between. The file is long because this is one promise; what it is
+kept with (snapshot, admission, state file, freeze) stands in files of its own.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from torch import Tensor, nn
 
 from synaptune.core import freeze as freezing
 from synaptune.core import state_file
-from synaptune.core.admission import LogitsCheck, mismatch, refuse_batch, refuse_model
+from synaptune.core.admission import LogitsCheck, mismatch, refuse_batch, refuse_model, refuse_settings
 from synaptune.core.callback import Callback, Callbacks
-from synaptune.core.fingerprint import fingerprint
+from synaptune.core.fingerprint import fingerprint, persistent_tensors
 from synaptune.core.guard import KEEP, Action, Guard, Verdict
 from synaptune.core.history import BatchRecord
 from synaptune.core.hooks import PassCounter, attach, remove_hooks
@@ -33,7 +34,7 @@ from synaptune.core.normalisation import DriftMeter
 from synaptune.core.snapshot import Backup, Snapshot, named_tensors
 from synaptune.core.structure import Anatomy, Layout, find_anatomy
 from synaptune.core.turn import Turn
-from synaptune.errors import InputError, OptionError, SynaptuneError
+from synaptune.errors import InputError, SynaptuneError
 from synaptune.functional.entropy import softmax_entropy
 
 __all__ = ["Adapter", "SmallBatchWarning"]
@@ -75,7 +76,7 @@ class Adapter(nn.Module):
     ):
         super().__init__()
         refuse_model(model)
-        _refuse_settings(guards, layout, on_bad_input)
+        refuse_settings(guards, layout, on_bad_input)
         self.model = model
         self.info = info
         self.options = options
@@ -298,29 +299,34 @@ class Adapter(nn.Module):
 
     def save(self, path: str | Path) -> None:
         """Write what changed, the method's state and the model's fingerprint, as safetensors."""
-        self._require_attached()
-        live = named_tensors(self.model, self._snapshot.names)
-        state_file.write(
-            Path(path),
-            changed={name: tensor for name, tensor in live.items() if not _same(tensor, self._snapshot.tensors[name])},
-            state=self.method.state(),
-            about=state_file.About(self.info.name, self.options.as_dict(), self.fingerprint, self.steps),
-        )
+        with self._turn:
+            self._require_attached()
+            changed = self._snapshot.changed(self.model)
+            state_file.write(Path(path), changed=changed, state=self.method.state(), about=self._about())
 
     def load(self, path: str | Path) -> None:
         """Take over a saved state; refuses the state of another model, method or option set."""
-        self._require_attached()
-        changed, state = state_file.read(
-            Path(path), expected=state_file.About(self.info.name, self.options.as_dict(), self.fingerprint, 0)
-        )
-        unknown = sorted(set(changed) - set(self._snapshot.names))
-        if unknown:
-            raise state_file.damaged(path, f"it holds tensors that {self.info.name} does not touch: {unknown}")
-        with torch.inference_mode(False), torch.no_grad():
-            for name, tensor in named_tensors(self.model, self._snapshot.names).items():
-                tensor.copy_(changed.get(name, self._snapshot.tensors[name]))
-            self.method.load_state(state)
-        self.steps = state_file.steps(path)
+        with self._turn:
+            self._require_attached()
+            changed, state, steps = state_file.read(Path(path), expected=self._about())
+            live = named_tensors(self.model, self._snapshot.names)
+            misfits = sorted(n for n, t in changed.items() if n not in live or t.shape != live[n].shape)
+            if misfits:
+                raise state_file.damaged(path, f"{self.info.name} has no tensors such as its {_shorten(misfits)}")
+            with torch.inference_mode(False), torch.no_grad():
+                backup = Backup(live, self.method.state())
+                try:
+                    for name, tensor in live.items():
+                        tensor.copy_(changed.get(name, self._snapshot.tensors[name]))
+                    self.method.load_state(state)
+                except Exception as error:
+                    backup.put_back(self.model, self.method.load_state)
+                    raise state_file.damaged(path, f"{self.info.name} cannot go on from it ({error!r})") from error
+            self.steps = steps
+
+    def _about(self) -> state_file.About:
+        usual = type(self.options)().as_dict()
+        return state_file.About(self.info.name, self.options.as_dict(), self.fingerprint, self.steps, usual)
 
     def freeze(self, images: Tensor | None = None) -> nn.Module:
         """Return a plain eval module with the adapted state baked in; the adapter goes on unharmed.
@@ -331,17 +337,20 @@ class Adapter(nn.Module):
         Args:
             images: a representative batch to take the statistics from.
         """
-        self._require_attached()
-        self._arm()
-        return freezing.freeze(self.model, self.anatomy, self._last_images if images is None else images)
+        with self._turn:
+            self._require_attached()
+            if images is not None:
+                refuse_batch(images)
+            self._arm()
+            return freezing.freeze(self.model, self.anatomy, self._last_images if images is None else images)
 
     @property
     def fingerprint(self) -> str:
         """Identity of the source model: names, shapes, types and values of its tensors."""
         if self._source_fingerprint is None:
-            persistent = self.model.state_dict(keep_vars=True)
+            now = persistent_tensors(self.model)
             self._source_fingerprint = fingerprint(
-                {name: self._snapshot.tensors.get(name, tensor) for name, tensor in persistent.items()}
+                {name: self._snapshot.tensors.get(name, tensor) for name, tensor in now.items()}
             )
         return self._source_fingerprint
 
@@ -390,23 +399,6 @@ class Adapter(nn.Module):
                 stacklevel=6,
             )
         return ["statistics of a single image"]
-
-
-def _refuse_settings(guards: Sequence[Guard], layout: Layout | None, on_bad_input: str) -> None:
-    for guard in guards:
-        if not isinstance(guard, Guard):
-            found = f"the class {guard.__name__} itself" if isinstance(guard, type) else type(guard).__name__
-            raise OptionError(f"guards must be objects of class synaptune.core.guard.Guard, but one is {found}")
-    if layout is not None and not isinstance(layout, Layout):
-        raise OptionError(f"layout must be a synaptune.Layout(...), not {type(layout).__name__}")
-    if on_bad_input not in ("raise", "skip"):
-        raise OptionError(f"on_bad_input must be 'raise' or 'skip', not {on_bad_input!r}")
-
-
-def _same(left: Tensor, right: Tensor) -> bool:
-    """Compare bit patterns, so that NaN equals itself and 0.0 differs from -0.0."""
-    first, second = (tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8) for tensor in (left, right))
-    return first.equal(second)
 
 
 def _spread(logits: Tensor, usable: Tensor | None) -> Tensor:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
+from synaptune.core.guard import Guard
 from synaptune.core.hooks import OutputHook, is_adapted
-from synaptune.core.structure import Anatomy
-from synaptune.errors import IncompatibleModelError, InputError, SynaptuneError
+from synaptune.core.structure import Anatomy, Layout
+from synaptune.errors import IncompatibleModelError, InputError, OptionError, SynaptuneError
 
-__all__ = ["LogitsCheck", "mismatch", "refuse_batch", "refuse_model"]
+__all__ = ["LogitsCheck", "mismatch", "refuse_batch", "refuse_model", "refuse_settings"]
 
 # By name, because importing torch.distributed for a comparison costs more than the comparison is worth.
 _SPLIT_OVER_PROCESSES = frozenset({"DistributedDataParallel", "FullyShardedDataParallel"})
@@ -44,7 +47,7 @@ def _refuse_compiled(model: nn.Module) -> None:
             what = f"part {name!r} of the model" if name else "the model"
             instead = "the model that was given to torch.compile" if whole else "a model without .compile()"
             raise IncompatibleModelError(
-                f"{what} is compiled, and compiled code does not notice that its layers learn; pass {instead}, and "
+                f"{what} is compiled, and compiled code runs past the hooks and modes that adapting needs; pass {instead}, and "
                 "compile what adapter.freeze() returns"
             )
 
@@ -58,6 +61,18 @@ def _refuse_split(model: nn.Module) -> None:
                 f"{kind} runs copies of the model, each of which would see and adapt to a part of the batch; adapt "
                 "the model inside (model.module) on one device"
             )
+
+
+def refuse_settings(guards: Sequence[Guard], layout: Layout | None, on_bad_input: str) -> None:
+    """Raise `OptionError` for settings of an adapter that mean nothing."""
+    for guard in guards:
+        if not isinstance(guard, Guard):
+            found = f"the class {guard.__name__} itself" if isinstance(guard, type) else type(guard).__name__
+            raise OptionError(f"guards must be objects of class synaptune.core.guard.Guard, but one is {found}")
+    if layout is not None and not isinstance(layout, Layout):
+        raise OptionError(f"layout must be a synaptune.Layout(...), not {type(layout).__name__}")
+    if on_bad_input not in ("raise", "skip"):
+        raise OptionError(f"on_bad_input must be 'raise' or 'skip', not {on_bad_input!r}")
 
 
 def refuse_batch(images: Tensor) -> None:

@@ -94,6 +94,11 @@ class Snapshot:
                 parameter.requires_grad_(self._requires_grad[name])
                 parameter.grad = self._gradients.get(name)
 
+    def changed(self, model: nn.Module) -> dict[str, Tensor]:
+        """The live tensors that differ from the copy in any bit."""
+        live = named_tensors(model, self.tensors)
+        return {name: tensor for name, tensor in live.items() if not _same(tensor, self.tensors[name])}
+
     def distance(self, model: nn.Module) -> float:
         """Relative distance of the live parameters from the copy: ||w - w0|| / ||w0|| over floating tensors."""
         pairs = [
@@ -108,6 +113,12 @@ class Snapshot:
         moved_norm = torch.stack([norm.float().cpu() for norm in moved]).norm()
         size_norm = torch.stack([norm.float().cpu() for norm in size]).norm()
         return float(moved_norm / size_norm.clamp_min(torch.finfo(torch.float32).tiny))
+
+
+def _same(left: Tensor, right: Tensor) -> bool:
+    """Compare bit patterns, so that NaN equals itself and 0.0 differs from -0.0."""
+    first, second = (tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8) for tensor in (left, right))
+    return first.equal(second)
 
 
 class Backup:

@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from torch import Tensor
 from synaptune._version import __version__
 from synaptune.errors import StateFileError
 
-__all__ = ["About", "damaged", "read", "steps", "write"]
+__all__ = ["About", "damaged", "read", "write"]
 
 FORMAT = "synaptune-state-1"
 _MODEL, _STATE = "model/", "method/"
@@ -25,12 +25,22 @@ _MODEL, _STATE = "model/", "method/"
 
 @dataclass(frozen=True)
 class About:
-    """What a state file says about itself."""
+    """What a state file says about itself.
+
+    Attributes:
+        method: name of the method or preset.
+        options: all its options.
+        fingerprint: of the source model.
+        steps: batches seen.
+        defaults: the method's own options; not written. A file that does not know an option is from before it
+            existed, and means its default.
+    """
 
     method: str
     options: dict[str, Any]
     fingerprint: str
     steps: int
+    defaults: dict[str, Any] = field(default_factory=dict)
 
 
 def write(path: Path, *, changed: Mapping[str, Tensor], state: Mapping[str, Tensor], about: About) -> None:
@@ -45,6 +55,8 @@ def write(path: Path, *, changed: Mapping[str, Tensor], state: Mapping[str, Tens
         "fingerprint": about.fingerprint,
         "steps": str(about.steps),
     }
+    if not path.parent.is_dir():
+        raise StateFileError(f"there is no folder {path.parent} to write {path.name} into; make it first")
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     try:
@@ -56,19 +68,14 @@ def write(path: Path, *, changed: Mapping[str, Tensor], state: Mapping[str, Tens
         raise
 
 
-def read(path: Path, *, expected: About) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Return (changed tensors, method state) of a file that belongs to the `expected` model and method."""
+def read(path: Path, *, expected: About) -> tuple[dict[str, Tensor], dict[str, Tensor], int]:
+    """Return (changed tensors, method state, steps) of a file that belongs to the `expected` model and method."""
     metadata, tensors = _open(path)
-    _refuse_stranger(path, metadata, expected)
+    about = _about(path, metadata)
+    _refuse_stranger(path, about, expected)
     changed = {name.removeprefix(_MODEL): tensor for name, tensor in tensors.items() if name.startswith(_MODEL)}
     state = {name.removeprefix(_STATE): tensor for name, tensor in tensors.items() if name.startswith(_STATE)}
-    return changed, state
-
-
-def steps(path: str | Path) -> int:
-    """Return how many batches the state of a file was adapted on."""
-    metadata, _ = _open(Path(path), tensors=False)
-    return int(metadata["steps"])
+    return changed, state, about.steps
 
 
 def damaged(path: str | Path, why: str) -> StateFileError:
@@ -76,13 +83,13 @@ def damaged(path: str | Path, why: str) -> StateFileError:
     return StateFileError(f"{path} is not a usable state file: {why}")
 
 
-def _open(path: Path, *, tensors: bool = True) -> tuple[dict[str, str], dict[str, Tensor]]:
+def _open(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
     if not path.is_file():
         raise damaged(path, "there is no such file")
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
-            found = {name: file.get_tensor(name) for name in file.keys()} if tensors else {}  # noqa: SIM118
+            found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise damaged(path, str(error)) from error
     if metadata.get("format") != FORMAT:
@@ -90,18 +97,26 @@ def _open(path: Path, *, tensors: bool = True) -> tuple[dict[str, str], dict[str
     return metadata, found
 
 
-def _refuse_stranger(path: Path, metadata: Mapping[str, str], expected: About) -> None:
-    if metadata["fingerprint"] != expected.fingerprint:
+def _about(path: Path, metadata: Mapping[str, str]) -> About:
+    try:
+        options = json.loads(metadata["options"])
+        return About(metadata["method"], dict(options), metadata["fingerprint"], int(metadata["steps"]))
+    except (KeyError, ValueError, TypeError) as error:
+        raise damaged(path, f"what it says about itself is incomplete ({error})") from error
+
+
+def _refuse_stranger(path: Path, found: About, expected: About) -> None:
+    if found.fingerprint != expected.fingerprint:
         raise StateFileError(
-            f"{path} belongs to another model (fingerprint {metadata['fingerprint'][:12]}..., this model has "
+            f"{path} belongs to another model (fingerprint {found.fingerprint[:12]}..., this model has "
             f"{expected.fingerprint[:12]}...); load it into the same architecture with the same source weights"
         )
-    if metadata["method"] != expected.method:
+    if found.method != expected.method:
         raise StateFileError(
-            f"{path} was saved by method {metadata['method']!r}, this adapter runs {expected.method!r}; "
-            f"use synaptune.adapt(model, {metadata['method']!r})"
+            f"{path} was saved by method {found.method!r}, this adapter runs {expected.method!r}; "
+            f"use synaptune.adapt(model, {found.method!r})"
         )
-    saved = json.loads(metadata["options"])
+    saved = expected.defaults | found.options
     differing = sorted(
         name for name in expected.options.keys() | saved if expected.options.get(name) != saved.get(name)
     )

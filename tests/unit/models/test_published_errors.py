@@ -73,9 +73,10 @@ def test_bundled_rotation_head_has_the_error_of_its_card(cifar10: ImageSet) -> N
 
 @pytest.mark.data
 @pytest.mark.slow
-def test_akamaster_resnet20_has_exactly_its_published_error(cifar10: ImageSet) -> None:
-    if zoo.find_weights("resnet20-cifar10") is None:
-        pytest.skip("resnet20-12fca82f.th is not in a weights folder")
-    model = zoo.create("resnet20-cifar10")
+@pytest.mark.parametrize(("name", "expected"), [("resnet20-cifar10", 827), ("resnet56-cifar10", 661)])
+def test_akamaster_networks_have_exactly_their_published_errors(name: str, expected: int, cifar10: ImageSet) -> None:
+    if zoo.find_weights(name) is None:
+        pytest.skip(f"{zoo.entry(name).card.file} is not in a weights folder")
+    model = zoo.create(name)
     wrong = round(classification_error(model, cifar10.images, cifar10.labels) * len(cifar10))
-    assert wrong == 827
+    assert wrong == expected
