@@ -266,7 +266,9 @@ def _status_of(error: Exception) -> Status:
 
 def portable(text: str) -> str:
     """Leave this machine's folders out of what is written to a run."""
-    folders = [(Path.cwd(), "."), (data_root(), "$SYNAPTUNE_DATA"), (shared_root(), "$SYNAPTUNE_SHARED")]
+    # A folder that nobody named has a place that everybody has; a variable that is not set would tell nothing.
+    data = "$SYNAPTUNE_DATA" if os.environ.get("SYNAPTUNE_DATA") else "~/.cache/synaptune"
+    folders = [(data_root(), data), (Path.cwd(), "."), (shared_root(), "$SYNAPTUNE_SHARED")]
     for folder, name in (*folders, (Path.home(), "~")):
         # The root folder is a prefix of every path and no secret.
         if folder is not None and str(folder) != os.sep:

@@ -166,7 +166,9 @@ def _table(block: Block) -> list[list[str]]:
 def _rows_of(line: Line, block: Block, *, with_mean: bool) -> Iterator[list[str]]:
     entries = [line.entries.get(column, Entry()) for column in block.columns]
     state = next((_STATES[name] for name in line.states if name in _STATES), "")
-    ours = [_ours(entry, state, digits=1 if with_mean else 2) for entry in entries]
+    # Fifteen times "not here" makes a line that fits no screen; the mean says it once.
+    in_columns = "-" if with_mean and state == _STATES["missing"] else state
+    ours = [_ours(entry, in_columns, digits=1 if with_mean else 2) for entry in entries]
     means = [line.mean] if with_mean else []
     what = "oracle" if line.is_oracle else {"error_after": "after", "error_full": "full set"}.get(line.metric, "ours")
     yield [line.label, what, *ours, *(_ours(mean, state, digits=2) for mean in means)]

@@ -36,7 +36,9 @@ class _Tables(TyperGroup):
         return self.commands[_DEFAULT].make_context(info_name, args, parent, **extra)
 
 
-app = typer.Typer(cls=_Tables, help="Measure tables of the paper, or any models x methods x shifts x protocol.")
+app = typer.Typer(
+    cls=_Tables, add_completion=False, help="Measure tables of the paper, or any models x methods x shifts x protocol."
+)
 app.command("compare")(compare)
 
 
@@ -144,8 +146,7 @@ def run_table(
                 on_progress=display,
             )
     except KeyboardInterrupt:
-        output.note(display.interrupted(path))
-        raise
+        raise KeyboardInterrupt(display.interrupted(path)) from None
     if rendered is not None:
         write_rendered(rendered, bench.render(run, form))
     output.result(_document(run), lambda: _show(run))
@@ -220,6 +221,8 @@ def _what_is_next(run: Run, states: Counter[str], rendered: Path | None) -> str:
         said.append(f"{states['open']:,} cells are left; the same command goes on")
     if states["failed"]:
         said.append(f"{states['failed']:,} cells failed; --retry-failed measures them again")
+    if states["missing"]:
+        said.append("how to get what is missing stands under the table; MODEL.weights=FILE names a weights file")
     if states["ok"]:
         said.append(f"synaptune report {run.path} makes a page of them")
     return "; ".join(said)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -199,6 +200,20 @@ def test_what_is_not_on_this_machine_is_missing_not_failed(monkeypatch: pytest.M
     assert (no_data.status, no_weights.status) == ("missing", "missing")
     assert "synaptune data get svhn" in str(no_data.error)
     assert "Standard.pt" in str(no_weights.error)
+
+
+@pytest.mark.parametrize(("named", "told"), [(True, "$SYNAPTUNE_DATA"), (False, "~/.cache/synaptune")])
+def test_messages_in_rows_name_places_as_the_user_would(
+    named: bool, told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    if named:
+        monkeypatch.setenv("SYNAPTUNE_DATA", str(tmp_path / "data"))
+    else:
+        monkeypatch.delenv("SYNAPTUNE_DATA")
+    (row,) = rows_of(cell(model="zoo:wrn-28-10-cifar10"))
+    assert f"Save it in {told}/weights" in str(row.error)
+    assert str(tmp_path) not in str(row.error)
 
 
 class Poisonous(nn.Module):

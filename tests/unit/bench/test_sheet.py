@@ -124,7 +124,7 @@ def test_what_cannot_run_says_what_is_missing_once_for_all_its_cells() -> None:
     sheet = make_sheet(chosen, rows)
     assert sheet.absent == ("missing: wrn-40-2-cifar10-augmix (30 cells): no weights: fetch them",)
     text = render_sheet(sheet, "markdown")
-    assert "not here" in text
+    assert f"| source | ours |{' - |' * 15} not here |" in text
     assert "| paper | 15.7 |" in text, "what is printed is shown all the same"
     assert line(sheet, "tent").mean.printed == 12.1
     assert line(sheet, "tent").mean.difference is None
