@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from synaptune.shifts.fixed_point import (
     SINGLE_PASS_BITS,
     border_indices,
+    correlate,
     filter_matrix,
     quantise_weights,
     smooth_planes,
@@ -34,6 +35,10 @@ from synaptune.shifts.resampling import clipped_zoom, zoom_window
 
 __all__ = ["defocus_blur", "gaussian_blur", "glass_blur", "motion_blur", "zoom_blur"]
 
+# Pixels of an image up to which matrix products are faster than a Fourier transform: 64 x 64, or a bit more.
+_THUMBNAIL = 1 << 13
+_WIDE_DISK = 64.0
+
 
 def gaussian_blur(images: NDArray[np.uint8], level: Smooth, streams: ImageStreams) -> NDArray[np.uint8]:  # noqa: ARG001
     """Blur by a Gaussian; outside pixels repeat the edge."""
@@ -41,17 +46,14 @@ def gaussian_blur(images: NDArray[np.uint8], level: Smooth, streams: ImageStream
 
 
 def defocus_blur(images: NDArray[np.uint8], level: Defocus, streams: ImageStreams) -> NDArray[np.uint8]:  # noqa: ARG001
-    """Blur by a disk with a soft edge: one matrix product per row of the kernel."""
-    kernel = _disk(level.radius, level.alias_sigma)
-    reach = len(kernel) // 2
-    planes = to_planes(images, np.float32)
-    height, width = planes.shape[-2:]
-    padded = planes.take(border_indices(np.arange(-reach, height + reach), height, "mirror"), axis=-2)
-    total = np.zeros_like(planes)
-    for row in range(2 * reach + 1):
-        matrix = _disk_row_matrix(width, level.radius, level.alias_sigma, row)
-        total += np.matmul(padded[:, :, row : row + height], matrix)
-    return to_images(to_bytes(total))
+    """Blur by a disk with a soft edge."""
+    height, width = images.shape[1:3]
+    bits = _disk_bits(level.radius)
+    # Either way gives the same bits; a matrix product per row of the kernel is faster for thumbnails only.
+    if height * width > _THUMBNAIL or bits > SINGLE_PASS_BITS:
+        kernel = _disk(level.radius, level.alias_sigma)
+        return to_images(to_bytes(correlate(to_planes(images, np.float64), kernel, bits=bits, border="mirror")))
+    return to_images(to_bytes(_defocused_by_rows(to_planes(images, np.float32), level)))
 
 
 def motion_blur(images: NDArray[np.uint8], level: Motion, streams: ImageStreams) -> NDArray[np.uint8]:
@@ -123,6 +125,24 @@ def _copied_from(words: NDArray[np.uint32], reach: int, *, height: int, width: i
         last = further
 
 
+def _defocused_by_rows(planes: NDArray[np.float32], level: Defocus) -> NDArray[np.float32]:
+    """Multiply by one matrix per row of the kernel, and add."""
+    height, width = planes.shape[-2:]
+    taps = len(_disk(level.radius, level.alias_sigma))
+    reach = taps // 2
+    padded = planes.take(border_indices(np.arange(-reach, height + reach), height, "mirror"), axis=-2)
+    total = np.zeros_like(planes)
+    for row in range(taps):
+        matrix = _disk_row_matrix(width, level.radius, level.alias_sigma, row)
+        total += np.matmul(padded[:, :, row : row + height], matrix)
+    return total
+
+
+def _disk_bits(radius: float) -> int:
+    """Return the bits of a weight: a disk of many pixels needs finer ones, or they could hardly be equal."""
+    return SINGLE_PASS_BITS if radius <= _WIDE_DISK else SINGLE_PASS_BITS + 8
+
+
 @functools.lru_cache(maxsize=32)
 def _disk(radius: float, alias_sigma: float) -> NDArray[np.float64]:
     """Return the kernel: a disk on the pixel grid, its edge softened by a small Gaussian, without empty margin."""
@@ -131,7 +151,7 @@ def _disk(radius: float, alias_sigma: float) -> NDArray[np.float64]:
     disk = (steps[:, None] ** 2 + steps**2 <= radius**2).astype(np.float64)
     softener = np.exp(-0.5 * ((np.arange(taps) - taps // 2) / alias_sigma) ** 2)
     soften = filter_matrix(len(steps), softener / softener.sum(), "mirror")
-    kernel = quantise_weights(soften @ disk @ soften.T, SINGLE_PASS_BITS)
+    kernel = quantise_weights(soften @ disk @ soften.T, _disk_bits(radius))
     margin = int(np.flatnonzero(kernel.any(axis=0))[0])
     return kernel[margin : len(kernel) - margin, margin : len(kernel) - margin]
 

@@ -14,6 +14,7 @@ import hashlib
 import importlib.util
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ from synaptune.shifts.fixed_point import to_bytes
 from synaptune.shifts.plasma import plasma
 from synaptune.shifts.randomness import ImageStreams
 
-__all__ = ["frost_folder", "frost_source", "ice_textures"]
+__all__ = ["Texture", "frost_folder", "frost_source", "ice_textures"]
 
 _GROWN = "procedural-1"
 _SIDE, _NEEDLES = 512, 900
@@ -55,21 +56,51 @@ def frost_folder() -> Path | None:
     return None
 
 
-def ice_textures(scale: float, height: int, width: int) -> tuple[NDArray[np.uint8], ...]:
+@dataclass(frozen=True)
+class Texture:
+    """A photograph of ice, enlarged only where somebody looks: photographs of many megapixels need huge textures.
+
+    Attributes:
+        pixels: uint8, (h, w, 3).
+        scale: by how much the texture is larger than its pixels; at least 1.
+    """
+
+    pixels: NDArray[np.uint8]
+    scale: float = 1.0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Height and width of the texture."""
+        return _scaled(self.pixels, self.scale)
+
+    def window(self, top: int, left: int, height: int, width: int) -> NDArray[np.uint8]:
+        """Return a part of the texture."""
+        rows, columns = slice(top, top + height), slice(left, left + width)
+        return self.pixels[rows, columns] if self.scale == 1 else _resized(self.pixels, self.scale, rows, columns)
+
+
+def ice_textures(scale: float, height: int, width: int) -> tuple[Texture, ...]:
     """Return the textures, resized by `scale`, or by more where an image of this size would not fit."""
     return _fitting(frost_folder(), scale, height, width)
 
 
 @functools.lru_cache(maxsize=8)
-def _fitting(folder: Path | None, scale: float, height: int, width: int) -> tuple[NDArray[np.uint8], ...]:
-    textures = _grown() if folder is None else _photographs(folder)
+def _fitting(folder: Path | None, scale: float, height: int, width: int) -> tuple[Texture, ...]:
     fitting = []
-    for texture in textures:
-        rows, columns = texture.shape[:2]
-        fits = round(rows * scale) >= height and round(columns * scale) >= width
+    for pixels in _grown() if folder is None else _photographs(folder):
+        rows, columns = _scaled(pixels, scale)
         # A texture that is too small gets a tenth more than it needs, to have windows to choose from.
-        fitting.append(_resized(texture, scale if fits else 1.1 * max(height / rows, width / columns)))
+        enough = scale if rows >= height and columns >= width else _tenth_more(pixels, height, width)
+        fitting.append(Texture(pixels, enough) if enough >= 1 else Texture(_resized(pixels, enough)))
     return tuple(fitting)
+
+
+def _tenth_more(pixels: NDArray[np.uint8], height: int, width: int) -> float:
+    return float(1.1 * max(height / pixels.shape[0], width / pixels.shape[1]))
+
+
+def _scaled(pixels: NDArray[np.uint8], scale: float) -> tuple[int, int]:
+    return max(1, round(pixels.shape[0] * scale)), max(1, round(pixels.shape[1] * scale))
 
 
 def _candidates() -> Iterator[Path]:
@@ -94,31 +125,35 @@ def _name_of(folder: Path) -> str:
     return "published" if digest.hexdigest() == _PUBLISHED else f"files-{digest.hexdigest()[:12]}"
 
 
-def _photographs(folder: Path) -> list[NDArray[np.uint8]]:
+@functools.lru_cache(maxsize=2)
+def _photographs(folder: Path) -> tuple[NDArray[np.uint8], ...]:
     photographs = []
     for name in _FILES:
         with Image.open(folder / name) as photograph:
             # Two have an alpha channel, which the published code drops as well.
             photographs.append(np.asarray(photograph.convert("RGB")))
-    return photographs
+    return tuple(photographs)
 
 
-def _resized(texture: NDArray[np.uint8], scale: float) -> NDArray[np.uint8]:
-    """Resize between pixel centres without smoothing first, as OpenCV does: shrinking keeps the ice grainy."""
-    if scale == 1:
-        return texture
-    rows, columns = (max(1, round(length * scale)) for length in texture.shape[:2])
-    top, down = _between(rows, scale, texture.shape[0])
-    left, right = _between(columns, scale, texture.shape[1])
-    pixels = texture.astype(np.float32)
-    lines = pixels[top] + (pixels[np.minimum(top + 1, len(pixels) - 1)] - pixels[top]) * down[:, None, None]
-    beside = np.minimum(left + 1, lines.shape[1] - 1)
+def _resized(
+    pixels: NDArray[np.uint8], scale: float, rows: slice = slice(None), columns: slice = slice(None)
+) -> NDArray[np.uint8]:
+    """Return a part of the enlarged or shrunk picture.
+
+    Resized between pixel centres without smoothing first, as OpenCV does: shrinking keeps the ice grainy.
+    """
+    tall, wide = _scaled(pixels, scale)
+    top, down = _between(np.arange(tall)[rows], scale, pixels.shape[0])
+    left, right = _between(np.arange(wide)[columns], scale, pixels.shape[1])
+    below, beside = np.minimum(top + 1, pixels.shape[0] - 1), np.minimum(left + 1, pixels.shape[1] - 1)
+    upper, lower = pixels[top].astype(np.float32), pixels[below].astype(np.float32)
+    lines = upper + (lower - upper) * down[:, None, None]
     return to_bytes(lines[:, left] + (lines[:, beside] - lines[:, left]) * right[:, None] + np.float32(0.5))
 
 
-def _between(target: int, scale: float, size: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+def _between(targets: NDArray[np.int64], scale: float, size: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Return for each target position the source pixel before it, and how far beyond that it lies."""
-    positions = np.clip((np.arange(target) + 0.5) / scale - 0.5, 0, size - 1)
+    positions = np.clip((targets + 0.5) / scale - 0.5, 0, size - 1)
     before = np.floor(positions).astype(np.int64)
     return before, (positions - before).astype(np.float32)
 

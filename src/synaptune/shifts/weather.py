@@ -67,7 +67,7 @@ def frost(images: NDArray[np.uint8], level: Frost, streams: ImageStreams) -> NDA
         texture = textures[choice * len(textures) >> 32]
         top = down * max(1, texture.shape[0] - height) >> 32
         left = right * max(1, texture.shape[1] - width) >> 32
-        window = texture[top : top + height, left : left + width].astype(np.float32)
+        window = texture.window(top, left, height, width).astype(np.float32)
         window *= np.float32(level.ice_weight)
         target += window
     return to_bytes(frosted)

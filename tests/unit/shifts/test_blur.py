@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from synaptune.shifts import blur, corrupt
+from synaptune.shifts import SEVERITIES, blur, corrupt
 from synaptune.shifts.motion import blur_along, streak_offsets, streak_weights
 from synaptune.shifts.presets import LEVELS, SIZES, Defocus, Glass, Motion, Size, Zoom
 from tests.unit.shifts.conftest import picture_like
@@ -127,6 +127,22 @@ def test_defocus_convolves_with_its_disk(size: Size) -> None:
                 expected += kernel[row, column] * padded[row : row + 24, column : column + 28]
         blurred = corrupt(image, "defocus_blur", severity, size=size)[0]
         assert np.array_equal(blurred, (expected + 2.0**-10).astype(np.uint8))
+
+
+def test_defocus_gives_the_same_bits_by_matrices_and_by_fourier_transform(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = picture_like(2, 60, 70)
+    by_matrices = [corrupt(image, "defocus_blur", severity) for severity in SEVERITIES]
+    monkeypatch.setattr(blur, "_THUMBNAIL", 0)
+    for severity, expected in zip(SEVERITIES, by_matrices, strict=True):
+        assert np.array_equal(corrupt(image, "defocus_blur", severity), expected)
+
+
+def test_a_disk_for_a_photograph_of_many_megapixels_is_even() -> None:
+    kernel = blur._disk(134, 0.5)
+    assert kernel.sum() == 1
+    inside = kernel[100:170, 100:170] * kernel[134, 134] ** -1
+    assert inside == pytest.approx(1, abs=0.01)
+    assert kernel[:134].sum() == pytest.approx(kernel[135:].sum(), abs=5e-3)
 
 
 def test_the_disk_covers_its_radius() -> None:

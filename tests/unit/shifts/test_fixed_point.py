@@ -12,6 +12,7 @@ from synaptune.shifts.fixed_point import (
     SINGLE_PASS_BITS,
     Border,
     border_indices,
+    correlate,
     filter_matrix,
     gaussian_kernel,
     quantise_weights,
@@ -69,6 +70,32 @@ def test_smoothing_is_scipys_gaussian_filter(border: Border, mode: str, sigma: f
     plane = np.random.default_rng(0).integers(0, 256, (32, 45)).astype(np.float64)
     expected = ndimage.gaussian_filter(plane, sigma, mode=mode, truncate=truncate)
     assert np.abs(smooth_planes(plane, sigma, border=border, truncate=truncate) - expected).max() < 0.02
+
+
+@pytest.mark.parametrize("border", ["edge", "reflect", "mirror"])
+@pytest.mark.parametrize("sigma", [0.4, 20.0, 60.0, 400.0])  # in blocks of 256, 256 and 480, and as one
+def test_long_lines_are_smoothed_block_by_block_with_the_same_bits(border: Border, sigma: float) -> None:
+    planes = np.random.default_rng(0).integers(0, 256, (2, 1130, 3)).astype(np.float64)
+    kernel = gaussian_kernel(sigma)
+    down, across = filter_matrix(1130, kernel, border), filter_matrix(3, kernel, border)
+    assert np.array_equal(smooth_planes(planes, sigma, border=border), down @ (planes @ across.T))
+
+
+@pytest.mark.parametrize("border", ["edge", "reflect", "mirror"])
+@pytest.mark.parametrize(("bits", "side"), [(SINGLE_PASS_BITS, 3), (SINGLE_PASS_BITS, 21), (24, 9)])
+def test_the_fourier_transform_gives_exact_sums(border: Border, bits: int, side: int) -> None:
+    generator = np.random.default_rng(0)
+    planes = generator.integers(0, 256, (2, 40, 67)).astype(np.float64)
+    kernel = quantise_weights(generator.random((side, side)) ** 4, bits)
+    rows = border_indices(np.arange(-(side // 2), 40 + side // 2), 40, border)
+    columns = border_indices(np.arange(-(side // 2), 67 + side // 2), 67, border)
+    padded = planes.take(rows, axis=1).take(columns, axis=2)
+    expected = sum(
+        kernel[row, column] * padded[:, row : row + 40, column : column + 67]
+        for row in range(side)
+        for column in range(side)
+    )
+    assert np.array_equal(correlate(planes, kernel, bits=bits, border=border), expected)
 
 
 def test_no_smoothing_where_the_kernel_is_a_single_pixel() -> None:

@@ -28,12 +28,12 @@ def test_without_photographs_ice_is_grown(no_photographs: Path) -> None:
     textures = ice.ice_textures(1, 224, 224)
     assert len(textures) == 5
     for texture in textures:
-        assert min(texture.shape[:2]) > 224
-        assert texture.dtype == np.uint8
-        assert texture.std() > 10
+        assert min(texture.shape) > 224
+        assert texture.pixels.dtype == np.uint8
+        assert texture.pixels.std() > 10
     # As bright as the photographs, and bluish.
-    assert np.mean([texture.mean() for texture in textures]) == pytest.approx(160, abs=8)
-    assert all(texture[..., 2].mean() > texture[..., 0].mean() for texture in textures)
+    assert np.mean([texture.pixels.mean() for texture in textures]) == pytest.approx(160, abs=8)
+    assert all(texture.pixels[..., 2].mean() > texture.pixels[..., 0].mean() for texture in textures)
 
 
 @pytest.mark.parametrize(
@@ -94,11 +94,11 @@ def test_the_published_photographs_are_recognised() -> None:
         pytest.skip("the photographs of frost are not in the data folders")
     assert frost_source() == "published"
     assert [texture.shape for texture in ice.ice_textures(0.2, 32, 32)] == [
-        (120, 180, 3),
-        (63, 112, 3),
-        (63, 112, 3),
-        (70, 105, 3),
-        (99, 132, 3),
+        (120, 180),
+        (63, 112),
+        (63, 112),
+        (70, 105),
+        (99, 132),
     ]
 
 
@@ -112,7 +112,16 @@ def test_textures_are_enlarged_for_images_that_are_larger(no_photographs: Path) 
 def test_resizing_by_whole_numbers_picks_pixels() -> None:
     texture = np.random.default_rng(0).integers(0, 256, (50, 60, 3)).astype(np.uint8)
     assert np.array_equal(ice._resized(texture, 0.2), texture[2::5, 2::5])
-    assert ice._resized(texture, 1) is texture
+
+
+def test_a_window_of_an_enlarged_texture_is_cut_from_the_whole() -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (50, 60, 3)).astype(np.uint8)
+    texture = ice.Texture(pixels, 2.7)
+    assert texture.shape == (135, 162)
+    whole = ice._resized(pixels, 2.7)
+    assert whole.shape == (135, 162, 3)
+    assert np.array_equal(texture.window(20, 31, 100, 90), whole[20:120, 31:121])
+    assert np.array_equal(ice.Texture(pixels).window(3, 4, 20, 30), pixels[3:23, 4:34])
 
 
 @pytest.mark.parametrize(

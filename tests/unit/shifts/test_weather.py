@@ -100,7 +100,7 @@ def test_frost_adds_a_window_of_a_texture(no_photographs: object) -> None:
     frosted = corrupt(images, "frost", 5)
     for image, result in zip(images, frosted, strict=True):
         assert any(
-            np.array_equal(result, mixed(image, texture[row : row + 32, column : column + 32], level))
+            np.array_equal(result, mixed(image, texture.window(row, column, 32, 32), level))
             for texture in textures
             for row in range(texture.shape[0] - 32)
             for column in range(texture.shape[1] - 32)
