@@ -50,7 +50,8 @@ def _complete_table(incomplete: str) -> list[str]:
 
 @app.command(
     "run",
-    epilog="`synaptune bench list` tells the tables; `synaptune bench compare A.jsonl B.jsonl` puts runs side by side.",
+    epilog="`bench TABLE` is short for `bench run TABLE`; `bench list` tells the tables, and `bench compare A.jsonl "
+    "B.jsonl` puts runs side by side.",
 )
 def run_table(
     ctx: typer.Context,

@@ -24,7 +24,7 @@ __all__ = ["compare"]
 
 def compare(
     ctx: typer.Context,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files of rows.", show_default=False)],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files of rows.", show_default=False)],
     across: Annotated[
         str | None,
         typer.Option(
