@@ -23,6 +23,9 @@ __all__ = [
 ]
 
 
+_MOST_NAMES = 30
+
+
 class SynaptuneError(Exception):
     """Base of all errors that synaptune raises on purpose."""
 
@@ -68,12 +71,16 @@ class BadImageError(SynaptuneError, ValueError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Say which of the `known` names was probably meant.
+    """Say which of the `known` names was probably meant, and all of them where they fit a few lines.
 
     >>> nearest("tnet", ["norm", "tent"])
     '; did you mean tent? Known: norm, tent'
+    >>> nearest("net15", (f"net{number}" for number in range(1000)))
+    '; did you mean net15 or net915 or net815?'
     """
     choices = sorted(known)
     close = difflib.get_close_matches(name, choices, n=3, cutoff=0.6)
     hint = f"; did you mean {' or '.join(close)}?" if close else "."
-    return f"{hint} Known: {', '.join(choices)}"
+    if len(choices) <= _MOST_NAMES:
+        return f"{hint} Known: {', '.join(choices)}"
+    return hint if close else f"{hint} Known: {', '.join(choices[:_MOST_NAMES])} and {len(choices) - _MOST_NAMES} more"

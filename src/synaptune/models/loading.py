@@ -68,7 +68,8 @@ def load_model(
     elif _names_a_file(spec):
         loaded = _from_file(spec, weights, pretrained, num_classes)
     else:
-        known = [*(f"zoo:{known}" for known in zoo.names()), "torchvision:NAME", "timm:NAME", "FILE.py:factory"]
+        bare = "NAME" if separator else spec  # who leaves the library out is told how the name is written with it
+        known = [*(f"zoo:{known}" for known in zoo.names()), f"torchvision:{bare}", f"timm:{bare}", "FILE.py:factory"]
         raise UnknownNameError("model", spec, known)
     if normalised and loaded.card.normalisation == "outside":
         card = dataclasses.replace(loaded.card, normalisation="inside")

@@ -24,7 +24,7 @@ def build(name: str, *, pretrained: bool, num_classes: int | None = None) -> tup
     library = _library()
     architecture, _, tag = name.partition(".")
     if not library.is_model(architecture):
-        raise UnknownNameError("model in timm", architecture, library.list_models())
+        raise UnknownNameError("timm model", architecture, library.list_models())
     tags = [full.partition(".")[2] for full in library.list_pretrained(f"{architecture}.*")]
     if tag and tag not in tags:
         raise UnknownNameError(f"weights of timm:{architecture}", tag, tags)
@@ -35,8 +35,9 @@ def build(name: str, *, pretrained: bool, num_classes: int | None = None) -> tup
         if not pretrained:
             raise
         raise WeightsError(
-            f"the weights of timm:{name} could not be fetched ({type(error).__name__}: {error}); download them "
-            "elsewhere and give the file with weights=FILE (--weights FILE)"
+            f"the weights of timm:{name} could not be fetched ({type(error).__name__}: {str(error).split('. ')[0]}); "
+            "download them elsewhere and give the file with weights=FILE (--weights FILE), or do without: "
+            "pretrained=False (--random-weights)"
         ) from error
     return model, _card(name, model, loaded=pretrained, num_classes=num_classes)
 

@@ -29,7 +29,7 @@ def build(name: str, tag: str | None, *, pretrained: bool, num_classes: int | No
     library = _library()
     known = library.list_models(module=library)
     if name not in known:
-        raise UnknownNameError("classifier in torchvision", name, known)
+        raise UnknownNameError("torchvision classifier", name, known)
     chosen = _weights(library, name, tag)
     options = {} if num_classes is None else {"num_classes": num_classes}
     model: nn.Module = library.get_model(name, weights=None, **options).eval()
@@ -67,7 +67,8 @@ def _download_into(model: nn.Module, chosen: Any, name: str) -> None:
     except (URLError, OSError, RuntimeError) as error:
         raise WeightsError(
             f"the weights of torchvision:{name} could not be fetched from {chosen.url} ({error}); download them "
-            "elsewhere and give the file with weights=FILE (--weights FILE)"
+            "elsewhere and give the file with weights=FILE (--weights FILE), or do without: pretrained=False "
+            "(--random-weights)"
         ) from error
     fit_tensors(model, tensors, source=chosen.url, name=f"torchvision:{name}")
 

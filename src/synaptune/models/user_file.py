@@ -42,7 +42,7 @@ def model_from_file(spec: str) -> nn.Module:
             f"{spec}: {name}() failed with {type(error).__name__}: {error}. It is called without arguments"
         ) from error
     if not isinstance(model, nn.Module):
-        raise IncompatibleModelError(f"{spec}: {name}() returned a {type(model).__name__}, not a torch.nn.Module")
+        raise IncompatibleModelError(f"{spec}: {name}() returned {type(model).__name__}, not a torch.nn.Module")
     return model
 
 

@@ -66,7 +66,7 @@ def names() -> tuple[str, ...]:
 def entry(name: str) -> ZooEntry:
     """The model of this name; an unknown one is answered with the nearest."""
     if name not in _ENTRIES:
-        raise UnknownNameError("model in the zoo", name, _ENTRIES)
+        raise UnknownNameError("zoo model", name, _ENTRIES)
     return _ENTRIES[name]
 
 
@@ -141,6 +141,8 @@ def weight_folders() -> tuple[Path, ...]:
         folders += [Path(named).expanduser() / "data" / "weights", Path(named).expanduser() / "weights"]
     elif (checkout / "pyproject.toml").is_file():
         folders.append(checkout.parent / "shared" / "data" / "weights")
+    if (checkout / "pyproject.toml").is_file():
+        folders.append(checkout / "weights")
     return tuple(folders)
 
 
@@ -171,7 +173,10 @@ def _bundled(found: ZooEntry) -> Checkpoint:
 def _how_to_get(card: Card) -> str:
     home = f" It is published as {card.file} at {card.url}." if card.url else ""
     put = f" Save it in {weight_folders()[0]}, or name it with weights=FILE (--weights FILE)." if card.file else ""
-    return f"there are no weights for zoo:{card.name} on this machine.{home}{put} pretrained=False gives random ones."
+    return (
+        f"there are no weights for zoo:{card.name} on this machine.{home}{put} "
+        "pretrained=False (--random-weights) gives random ones."
+    )
 
 
 def _card_of(card: Card, checkpoint: Checkpoint, *, origin: str, classes: int) -> Card:

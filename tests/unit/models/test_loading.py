@@ -111,7 +111,7 @@ def test_timm_card_tells_size_crop_and_normalisation() -> None:
 
 def test_timm_names_and_tags_are_checked() -> None:
     pytest.importorskip("timm")
-    with pytest.raises(UnknownNameError, match="model in timm"):
+    with pytest.raises(UnknownNameError, match="timm model"):
         load_model("timm:resnet_nothing", pretrained=False)
     with pytest.raises(UnknownNameError, match="a1_in1k"):
         load_model("timm:resnet18.a9_in1k", pretrained=False)
@@ -190,7 +190,7 @@ def test_users_file_may_use_dataclasses_and_its_neighbours(tmp_path: Path) -> No
         (":", OptionError, "name the function that makes the model"),
         (":tinny", UnknownNameError, "did you mean tiny"),
         (":needs_size", OptionError, "called without arguments"),
-        (":not_a_model", IncompatibleModelError, "returned a dict"),
+        (":not_a_model", IncompatibleModelError, "returned dict"),
         (":number", IncompatibleModelError, "number is a int"),
     ],
 )
@@ -216,6 +216,8 @@ def test_normalised_refuses_to_guess(file: Path) -> None:
 def test_a_bare_name_is_answered_with_the_zoos() -> None:
     with pytest.raises(UnknownNameError, match="did you mean zoo:resnet20-cifar10"):
         load_model("resnet20-cifar10")
+    with pytest.raises(UnknownNameError, match="did you mean timm:resnet18"):
+        load_model("resnet18")
 
 
 def test_weights_without_pretraining_are_refused() -> None:
