@@ -5,6 +5,10 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command that `sys.argv` names."""
-    from synaptune.cli.application import application
+    try:
+        from synaptune.cli.application import application
 
-    application()
+        application()
+    except KeyboardInterrupt:
+        # Ctrl-C before a command has begun, or while it is put away.
+        raise SystemExit(130) from None

@@ -6,8 +6,10 @@ Exit status: 0 done; 1 something is wrong with what was given, said in one line;
 
 from __future__ import annotations
 
+import errno
 import importlib
 import logging
+import os
 import sys
 import warnings
 from typing import Annotated, Any
@@ -17,7 +19,7 @@ from typer.core import TyperGroup
 
 from synaptune._version import __version__
 from synaptune.cli.output import JsonFlag, Output, QuietFlag
-from synaptune.errors import SynaptuneError
+from synaptune.errors import SynaptuneError, nearest
 
 __all__ = ["COMMANDS", "application"]
 
@@ -36,6 +38,8 @@ COMMANDS = {
 }
 """Commands in the order of the help page, with their modules."""
 
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
 
 class _LazyGroup(TyperGroup):
     """Imports a command's module when it is asked for, and ends every command the same way."""
@@ -51,6 +55,11 @@ class _LazyGroup(TyperGroup):
         command.name = cmd_name
         return command
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in COMMANDS:
+            ctx.fail(f"there is no command {args[0]!r}{nearest(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
@@ -58,17 +67,22 @@ class _LazyGroup(TyperGroup):
             _tell(str(error))
         except OSError as error:
             # A place that cannot be read or written; without its name, or with nobody reading, it is something else.
-            if error.filename is None or isinstance(error, BrokenPipeError):
+            if error.filename is None and error.errno in _FULL:
+                _tell(f"cannot write: {error.strerror}; make room, and run the same command again")
+            elif error.filename is None or isinstance(error, BrokenPipeError):
                 raise
-            logging.getLogger(__name__).debug("where it happened", exc_info=True)
-            _tell(f"{error.filename}: {error.strerror}; name another file or folder")
+            else:
+                logging.getLogger(__name__).debug("where it happened", exc_info=True)
+                _tell(f"{error.filename}: {error.strerror}; name another file or folder")
         except RuntimeError as error:
             # The adapter notes on such errors what was expected; without that it is nothing that was foreseen.
             notes = [note for note in getattr(error, "__notes__", ()) if note.startswith("synaptune: ")]
             if not notes:
                 raise
             _tell(f"{notes[0].removeprefix('synaptune: ')} ({_first_line(error)})")
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
+            # A command that can say what it leaves behind has said so in the exception.
+            print(*(stop.args or ("interrupted",)), file=sys.stderr)
             raise typer.Exit(130) from None
         raise typer.Exit(1)
 
@@ -108,8 +122,17 @@ def root(
 ) -> None:
     """Keep an image classifier accurate while its inputs drift: adapt it, without labels, as it predicts."""
     ctx.obj = Output(quiet=quiet, as_json=json)
-    logging.basicConfig(level=logging.DEBUG if verbose else logging.ERROR, format="%(name)s: %(message)s")
+    _log(verbose=verbose)
     warnings.showwarning = _show_warning
+
+
+def _log(*, verbose: bool) -> None:
+    """Show log records on request; otherwise errors only, also of libraries that set levels of their own."""
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.DEBUG if verbose else logging.ERROR)
+    logging.basicConfig(level=handler.level, format="%(name)s: %(message)s", handlers=[handler])
+    if not verbose:
+        os.environ.setdefault("HF_HUB_VERBOSITY", "error")  # huggingface_hub has a handler of its own
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:

@@ -13,7 +13,7 @@ from synaptune.errors import OptionError
 
 __all__ = ["app"]
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 def _complete(incomplete: str) -> list[str]:

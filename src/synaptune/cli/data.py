@@ -11,7 +11,7 @@ from synaptune.cli.output import JsonFlag, QuietFlag, Reporter, output_of
 
 __all__ = ["app"]
 
-app = typer.Typer(no_args_is_help=True, help="Public data sets: what is here, fetch, check.")
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Public data sets: what is here, fetch, check.")
 
 
 def _complete(incomplete: str) -> list[str]:
@@ -58,7 +58,7 @@ def list_sets(ctx: typer.Context, root: RootOption = None, quiet: QuietFlag = Fa
             holding.title,
             _few(holding.splits) or "-",
             _size(holding.bytes_on_disk),
-            _size(holding.download_bytes) if holding.can_get else "by hand",
+            (_size(holding.download_bytes) or "yes") if holding.can_get else "by hand",
             holding.licence,
         )
         for holding in found

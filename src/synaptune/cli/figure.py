@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 def _complete(incomplete: str) -> list[str]:
@@ -65,8 +65,7 @@ def figure(
                 name, overrides=words or (), out=out, workers=workers, on_progress=display, on_step=display.say
             )
     except KeyboardInterrupt:
-        output.note(display.interrupted(out / "batches.jsonl" if display.last else None))
-        raise
+        raise KeyboardInterrupt(display.interrupted(out / "batches.jsonl" if display.last else None)) from None
     document = {
         "figure": drawing.name,
         "files": [path.as_posix() for path in drawing.paths],

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import typer
 
@@ -104,7 +108,20 @@ def open_model(spec: str, *, weights: str | None, random_weights: bool, num_clas
     """Load a model and its card."""
     from synaptune.models import load_model
 
+    if spec.startswith("timm:") and weights is None and not random_weights:
+        _do_not_wait_for_the_hub()
     return load_model(spec, weights, pretrained=not random_weights, num_classes=num_classes)
+
+
+def _do_not_wait_for_the_hub() -> None:
+    """Without a network, huggingface_hub tries again for a minute; its cache can be used all the same."""
+    host = urlsplit(os.environ.get("HF_ENDPOINT", "https://huggingface.co")).hostname
+    if getproxies() or host is None:  # a proxy resolves names that this machine cannot
+        return
+    try:
+        socket.getaddrinfo(host, None)
+    except OSError:
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 
 def choose_layout(first_conv: str | None, stages: Sequence[str] | None, classifier: str | None) -> Layout | None:
