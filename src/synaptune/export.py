@@ -104,7 +104,7 @@ def export(
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
         # The file has its final name from the start, because ONNX writes it into the file.
         job = _Job(module, traced, Path(folder) / path.name, dynamic_batch, about)
-        with _quiet(), torch.no_grad():
+        with _quiet(), _plain_attention(), torch.no_grad():
             try:
                 write(job)
             except SynaptuneError:
@@ -170,6 +170,17 @@ def _quiet() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+@contextmanager
+def _plain_attention() -> Iterator[None]:
+    """Without the fused kernel that transformer layers take at inference: before torch 2.8 no format can hold it."""
+    fused = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fused)
 
 
 @dataclass(frozen=True)

@@ -200,6 +200,91 @@ def test_a_first_convolution_that_changes_its_weight_on_the_way_is_refused_at_on
         st.adapt(model, "hebb-conv1")
 
 
+class MovesItsBuffers(nn.BatchNorm2d):
+    """As people write it: the buffers move in train mode, whatever `track_running_stats` says."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        mean, var, momentum = self.running_mean, self.running_var, 0.1 if self.momentum is None else self.momentum
+        return nn.functional.batch_norm(x, mean, var, self.weight, self.bias, self.training, momentum, self.eps)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_statistics_survive_layers_that_do_not_heed_the_usual_flag(method: str) -> None:
+    model = TinyCnn(MovesItsBuffers)
+    before = portrait(model)
+    with st.adapt(model, method) as adapter:
+        for batch in batches(3):
+            adapter(batch)
+    assert differences(before, portrait(model)) == []
+
+
+@pytest.mark.parametrize("method", ["tent", "nhl", "dua"])
+def test_weights_that_are_broken_to_begin_with_are_refused(method: str) -> None:
+    model = build("bn")
+    with torch.no_grad():
+        model.stem_norm.weight[2] = float("nan")
+        model.stem_norm.running_var[1] = float("inf")
+        model.one[0].weight[0] = float("inf")
+    with pytest.raises(
+        IncompatibleModelError, match=r"holds NaN or infinity in (one.0.weight|stem_norm).*sound weights"
+    ):
+        st.adapt(model, method)
+    st.adapt(model, "source").detach()
+
+
+class HasASpareStem(nn.Module):
+    """Holds a first convolution that its forward does not use."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spare = nn.Conv2d(3, 4, 3)
+        self.net = build("bn")
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.net(images)
+        return logits
+
+
+def test_a_first_convolution_that_is_never_used_is_noticed() -> None:
+    with pytest.raises(IncompatibleModelError, match=r"does not run the layer.*layout=Layout\(first_conv="):
+        st.adapt(HasASpareStem(), "hebb-conv1")(batches(1)[0])
+    layout = st.Layout(first_conv="net.stem", stages=(("net.one",), ("net.two",)))
+    adapter = st.adapt(HasASpareStem(), "nhl", layout=layout)
+    adapter(batches(1)[0])
+    assert adapter.history[-1].weight_distance > 0
+
+
+class SeesTwoCrops(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = build("bn")
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.net(images) + self.net(images.flip(3))
+        return logits
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_models_that_look_twice_adapt_and_come_back(method: str) -> None:
+    model = SeesTwoCrops()
+    before = portrait(model)
+    with st.adapt(model, method) as adapter:
+        for batch in batches(3):
+            assert torch.isfinite(adapter(batch)).all()
+    assert differences(before, portrait(model)) == []
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_weights_in_channels_last_keep_their_strides(method: str) -> None:
+    model = build("bn").to(memory_format=torch.channels_last)
+    before = portrait(model)
+    plain = st.adapt(build("bn"), method)
+    with st.adapt(model, method) as adapter:
+        for batch in batches(3):
+            torch.testing.assert_close(adapter(batch), plain(batch), rtol=0, atol=1e-4)
+    assert differences(before, portrait(model)) == []
+
+
 class CutGraph(nn.Module):
     """Hides its output from autograd, as quantised layers do."""
 

@@ -135,9 +135,17 @@ class NHLMethod(Method[NHL]):
 
     def _feed_forward(self, model: nn.Module, images: Tensor) -> Tensor:
         """The pass that predicts, in which the Hebbian layer (and running statistics) learn."""
-        learners = [*self._running, *([] if self._hebbian is None else [self._hebbian])]
+        learners: list[Learner] = [*self._running]
+        if self._hebbian is not None:
+            self._hebbian.forget_the_last_batch()
+            learners.append(self._hebbian)
         with learning(learners), torch.set_grad_enabled(self._modulator is not None):
             logits: Tensor = model(images)
+        if self._hebbian is not None and not self._hebbian.saw_the_batch:
+            raise IncompatibleModelError(
+                f"the forward of {type(model).__name__} does not run the layer that was taken for its first "
+                "convolution; name the right one: layout=Layout(first_conv='...')"
+            )
         return logits
 
     def _feed_back(self, modulator: Descent, model: nn.Module, images: Tensor, logits: Tensor) -> list[str]:
@@ -231,16 +239,21 @@ class HebbianLayer(Learner):
 
     def __init__(self, weight: nn.Parameter, options: NHL):
         self.options = options
-        self.events: list[str] = []
+        self.forget_the_last_batch()
         self._weight = Precise(weight)
         # "current" means the norm at the time of each update, so nothing is remembered.
         self._radius = None if options.radius == "current" else radius_of(weight.detach(), options.radius)
+
+    def forget_the_last_batch(self) -> None:
+        """A new batch is about to pass; some models send it through the layer more than once."""
+        self.events: list[str] = []
+        self.saw_the_batch = False
 
     @torch.no_grad()
     def __call__(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         if not self.awake:
             return
-        self.events = []
+        self.saw_the_batch = True
         synapses, x = synapses_of(module, args[0].detach())
         weight = self._weight.refresh()
         for _ in range(self.options.hebb_steps):

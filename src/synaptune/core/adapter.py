@@ -34,7 +34,7 @@ from synaptune.core.normalisation import DriftMeter
 from synaptune.core.snapshot import Backup, Snapshot, named_tensors
 from synaptune.core.structure import Anatomy, Layout, find_anatomy
 from synaptune.core.turn import Turn
-from synaptune.errors import InputError, SynaptuneError
+from synaptune.errors import IncompatibleModelError, InputError, SynaptuneError
 from synaptune.functional.entropy import softmax_entropy
 
 __all__ = ["Adapter", "SmallBatchWarning"]
@@ -94,6 +94,11 @@ class Adapter(nn.Module):
         self.method: Method[AdaptOptions] = info.method(options)
         touches = self.method.touches(model, self.anatomy)
         self._snapshot = Snapshot(model, touches)
+        if broken := self._snapshot.non_finite():
+            raise IncompatibleModelError(
+                f"{type(model).__name__} holds NaN or infinity in {_shorten(broken)}, and nothing can be learnt from "
+                "there; load sound weights"
+            )
         self._attach()
         self.callbacks.on_attach(self)
 

@@ -47,8 +47,8 @@ def _refuse_compiled(model: nn.Module) -> None:
             what = f"part {name!r} of the model" if name else "the model"
             instead = "the model that was given to torch.compile" if whole else "a model without .compile()"
             raise IncompatibleModelError(
-                f"{what} is compiled, and compiled code runs past the hooks and modes that adapting needs; pass {instead}, and "
-                "compile what adapter.freeze() returns"
+                f"{what} is compiled, and compiled code runs past the hooks and modes that adapting needs; pass "
+                f"{instead}, and compile what adapter.freeze() returns"
             )
 
 

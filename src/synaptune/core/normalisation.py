@@ -73,6 +73,7 @@ def use_batch_statistics(model: nn.Module, names: Iterable[str]) -> None:
         layer = batch_norm(model, name)
         layer.training = True
         layer.track_running_stats = False
+        layer.momentum = 0.0  # for layers with a forward of their own that moves the buffers whatever the flag says
         attach(layer, _SingleValueFallback())
 
 

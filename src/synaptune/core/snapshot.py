@@ -70,6 +70,10 @@ class Snapshot:
         """The names of the copied tensors."""
         return tuple(self.tensors)
 
+    def non_finite(self) -> list[str]:
+        """Names of copied tensors that hold NaN or infinity."""
+        return [name for name, tensor in self.tensors.items() if not bool(torch.isfinite(tensor).all())]
+
     def restore_tensors(self, model: nn.Module) -> list[str]:
         """Put the copied values back, bit for bit; return the names that the model no longer has."""
         lost = []
