@@ -14,29 +14,12 @@ from synaptune.data import class_names
 from synaptune.data.entry import Entry, KnownFile, Place, Remote
 from synaptune.data.readers import cifar, corrupted_arrays, idx, imagenet, listed_files, postal, street_numbers
 from synaptune.errors import OptionError, UnknownNameError
+from synaptune.shifts import CORRUPTIONS, EXTRA_CORRUPTIONS
 
 __all__ = ["BENCHMARK_CORRUPTIONS", "EXTRA_CORRUPTIONS", "entries", "entry_named", "register"]
 
-BENCHMARK_CORRUPTIONS = (
-    "gaussian_noise",
-    "shot_noise",
-    "impulse_noise",
-    "defocus_blur",
-    "glass_blur",
-    "motion_blur",
-    "zoom_blur",
-    "snow",
-    "frost",
-    "fog",
-    "brightness",
-    "contrast",
-    "elastic_transform",
-    "pixelate",
-    "jpeg_compression",
-)
-"""The 15 corruptions of the published benchmarks, in their order."""
-EXTRA_CORRUPTIONS = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
-"""The 4 that were published for tuning."""
+BENCHMARK_CORRUPTIONS = CORRUPTIONS
+"""The 15 corruptions of the published benchmarks, in their order; the other 4 were published for tuning."""
 
 _ALL_CORRUPTIONS = BENCHMARK_CORRUPTIONS + EXTRA_CORRUPTIONS
 _CIFAR_HOME = "https://www.cs.toronto.edu/~kriz/cifar.html"

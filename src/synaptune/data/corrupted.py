@@ -12,6 +12,7 @@ from synaptune.data.made import KeptImages, made_folder
 from synaptune.data.progress import Listener, silent
 from synaptune.data.recipe import Recipe
 from synaptune.errors import OptionError
+from synaptune.shifts import CorruptionRecipe, corrupt
 
 __all__ = ["Corruption", "NamedCorruption", "corrupted"]
 
@@ -43,13 +44,9 @@ class NamedCorruption:
 
     @property
     def recipe(self) -> Recipe:
-        from synaptune.shifts import CorruptionRecipe
-
         return Recipe.of(**CorruptionRecipe.of(self.name, self.severity, seed=self.seed).as_dict())
 
     def __call__(self, images: Pixels, indices: Positions) -> Pixels:
-        from synaptune.shifts import corrupt
-
         return corrupt(images, self.name, self.severity, seed=self.seed, indices=indices)
 
     def __str__(self) -> str:

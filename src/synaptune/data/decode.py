@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import io
 import stat
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError
 
 from synaptune.errors import BadImageError, OptionError
 
@@ -25,7 +29,20 @@ if TYPE_CHECKING:
 __all__ = ["Blob", "Decoded", "Fit", "ImageProblemError", "decode", "measure"]
 
 _ORIENTATION = 0x0112
+_UPRIGHT = 1
+# What turns a stored image upright, by orientation; the last four exchange height and width.
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
 _SIDEWAYS = frozenset({5, 6, 7, 8})
+# Python keeps one list of warning filters for all threads.
+_warning_filters = threading.Lock()
 _DEEP_GREY = frozenset({"I;16", "I;16B", "I;16L", "I;16N"})
 _WITH_ALPHA = frozenset({"RGBA", "RGBa", "LA", "La", "PA"})
 _GREY = frozenset({"1", "L"})
@@ -158,7 +175,7 @@ def measure(blob: Blob) -> tuple[int, int]:
         with _open(blob) as image:
             # For a PNG without that block at its head, getexif would decode everything to look for one at its end.
             is_known = image.format != "PNG" or "exif" in image.info
-            sideways = is_known and image.getexif().get(_ORIENTATION) in _SIDEWAYS
+            sideways = is_known and _orientation(image) in _SIDEWAYS
             return (image.width, image.height) if sideways else (image.height, image.width)
     except ImageProblemError as problem:
         raise ImageProblemError(str(blob), problem.reason) from problem
@@ -168,13 +185,16 @@ def measure(blob: Blob) -> tuple[int, int]:
 
 def _open(blob: Blob) -> Image.Image:
     if blob.length is not None:
-        return Image.open(io.BytesIO(blob.read()))
+        content = io.BytesIO(blob.read())
+        with _silent_exif():
+            return Image.open(content)
     status = blob.path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise ImageProblemError(str(blob), "not a regular file")  # reading from a named pipe would wait for ever
     if status.st_size == 0:
         raise ImageProblemError(str(blob), "empty file")
-    return Image.open(blob.path)
+    with _silent_exif():
+        return Image.open(blob.path)
 
 
 def _reason(error: Exception) -> str:
@@ -192,9 +212,26 @@ def _reason(error: Exception) -> str:
 
 
 def _turn_upright(image: Image.Image) -> tuple[Image.Image, list[str]]:
-    if image.getexif().get(_ORIENTATION, 1) in (0, 1):
-        return image, []
-    return ImageOps.exif_transpose(image), ["turned upright (EXIF)"]
+    turn = _TURNS.get(_orientation(image))
+    return (image, []) if turn is None else (image.transpose(turn), ["turned upright (EXIF)"])
+
+
+def _orientation(image: Image.Image) -> int:
+    """Read the orientation; damaged EXIF data says nothing, and is no reason to lose a picture that can be seen."""
+    try:
+        with _silent_exif():
+            value = image.getexif().get(_ORIENTATION, _UPRIGHT)
+    except Exception:  # noqa: BLE001 - as with decoders, Pillow raises almost anything here
+        return _UPRIGHT
+    return value if isinstance(value, int) else _UPRIGHT
+
+
+@contextmanager
+def _silent_exif() -> Iterator[None]:
+    """Keep Pillow from warning of damaged EXIF data, once per file, while it reads a header."""
+    with _warning_filters, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Corrupt EXIF data")
+        yield
 
 
 def _to_rgb(image: Image.Image) -> tuple[Image.Image, list[str]]:

@@ -10,10 +10,9 @@ from typing import Literal, TypeAlias
 
 from synaptune.data.dataset import DataSet
 from synaptune.errors import OptionError, UnknownNameError
+from synaptune.shifts import SEVERITIES
 
-__all__ = ["SEVERITIES", "Entry", "KnownFile", "Place", "Reader", "Remote", "Request"]
-
-SEVERITIES = (1, 2, 3, 4, 5)
+__all__ = ["Entry", "KnownFile", "Place", "Reader", "Remote", "Request"]
 
 
 @dataclass(frozen=True, kw_only=True)

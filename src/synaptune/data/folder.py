@@ -33,7 +33,7 @@ class FileImages(LazyImages):
 
     def __init__(self, blobs: Sequence[Blob], fit: Fit, keeper: ReportKeeper | None = None):
         self._blobs, self._fit = tuple(blobs), fit
-        self.keeper = keeper or ReportKeeper()
+        self.keeper = keeper or ReportKeeper(found=len(self._blobs))
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -62,7 +62,10 @@ class FileImages(LazyImages):
         # Of the stored bytes and the wanted size: far cheaper than decoding, and as sure to change.
         digest = hashlib.sha256(repr(self._fit).encode())
         for blob in self._blobs:
-            digest.update(hashlib.sha256(blob.read()).digest())
+            try:
+                digest.update(hashlib.sha256(blob.read()).digest())
+            except OSError:
+                digest.update(b"unreadable")  # it vanished after the scan; reading will skip and report it
         return digest.hexdigest()
 
     def describe(self, position: int) -> str:
@@ -167,16 +170,21 @@ def _files(paths: Iterable[str | Path], keeper: ReportKeeper) -> Iterator[Path]:
 
 def _expand(given: str | Path, keeper: ReportKeeper) -> Iterator[Path]:
     path = Path(given).expanduser()
-    if path.is_dir():
+    if _is_folder(path):
         yield from _walk(path, keeper, frozenset())
-    elif path.exists() or not glob.has_magic(str(given)):
+    elif os.path.lexists(path) or not glob.has_magic(str(given)):
         yield path
     else:
         matches = sorted(map(Path, glob.glob(str(path), recursive=True)), key=natural_order)  # noqa: PTH207
         if not matches:
             keeper.fruitless(path, "no file matches the pattern")
         for match in matches:
-            yield from _walk(match, keeper, frozenset()) if match.is_dir() else (match,)
+            yield from _walk(match, keeper, frozenset()) if _is_folder(match) else (match,)
+
+
+def _is_folder(path: Path) -> bool:
+    # Path.is_dir raises where a folder above may be listed but not entered; decoding will say so, file by file.
+    return os.path.isdir(path)  # noqa: PTH112
 
 
 def _walk(folder: Path, keeper: ReportKeeper, above: frozenset[Path]) -> Iterator[Path]:
@@ -193,7 +201,7 @@ def _walk(folder: Path, keeper: ReportKeeper, above: frozenset[Path]) -> Iterato
     if not visible:
         keeper.fruitless(folder, "folder: empty")
     for entry in visible:
-        if entry.is_dir():
+        if _is_folder(entry):
             yield from _walk(entry, keeper, above | {real})
         else:
             yield entry

@@ -9,12 +9,13 @@ from typing import Literal
 
 from synaptune.data.catalogue import entries, entry_named
 from synaptune.data.checksums import Digests, digests_of
-from synaptune.data.entry import SEVERITIES, Entry, KnownFile
+from synaptune.data.entry import Entry, KnownFile
 from synaptune.data.loading import load, locate
 from synaptune.data.locate import search_roots
 from synaptune.data.progress import Listener, silent
 from synaptune.data.receipt import Receipt, count_tree
 from synaptune.errors import DataError
+from synaptune.shifts import SEVERITIES
 
 __all__ = ["Check", "Holding", "Verification", "listing", "verify"]
 

@@ -46,11 +46,15 @@ def load(
     if found is None:
         raise DataError(_not_there(entry, split, roots, corruption, severity))
     place, paths = found
-    return place.read(
-        Request(
-            name=entry.name, split=split, paths=paths, classes=entry.classes, corruption=corruption, severity=severity
-        )
+    request = Request(
+        name=entry.name, split=split, paths=paths, classes=entry.classes, corruption=corruption, severity=severity
     )
+    try:
+        return place.read(request)
+    except DataError:
+        raise
+    except OSError as error:
+        raise DataError(f"{entry.name} is on disk but cannot be read ({error}); check the permissions") from error
 
 
 def _looks_like_path(name: str) -> bool:

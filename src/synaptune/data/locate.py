@@ -51,10 +51,15 @@ def find(paths: Sequence[str], roots: Sequence[Path]) -> tuple[Path, ...] | None
     bases = [base for root in roots for base in ((root, root.parent) if _names_set(root, paths) else (root,))]
     for base in bases:
         found = tuple(base / path for path in paths)
-        if all(path.exists() for path in found):
+        if all(map(_is_there, found)):
             return found
-    spread = [next((base / path for base in bases if (base / path).exists()), None) for path in paths]
+    spread = [next(filter(_is_there, (base / path for base in bases)), None) for path in paths]
     return tuple(path for path in spread if path is not None) if None not in spread else None
+
+
+def _is_there(path: Path) -> bool:
+    # Path.exists raises for what lies in a folder that may not be entered; to us that is not there.
+    return os.path.exists(path)  # noqa: PTH110
 
 
 def _names_set(root: Path, paths: Sequence[str]) -> bool:

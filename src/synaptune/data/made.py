@@ -98,6 +98,8 @@ class KeptImages(LazyImages):
             return None
         self._readable = np.ones(len(self), np.bool_)
         self._readable[unreadable] = False
+        # Whoever made the file may have been another run: read in vain again, so that this one's report has them too.
+        self._images.read(np.array(unreadable, np.int64))
         return mapped
 
     def _make(self, path: Path) -> None:

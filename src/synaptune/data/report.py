@@ -67,9 +67,9 @@ class ReadReport:
 class ReportKeeper:
     """Collects what readers meet, from several threads; counts every file once."""
 
-    def __init__(self) -> None:
+    def __init__(self, found: int = 0) -> None:
         self._lock = threading.Lock()
-        self._found = 0
+        self._found = found
         self._skipped: dict[str, dict[str, None]] = {}
         self._folders: dict[str, dict[str, None]] = {}
         self._converted: dict[str, int] = {}

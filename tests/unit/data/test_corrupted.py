@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from synaptune.data import DataSet, Progress, Recipe, catalogue, corrupted, made, remove_made, sample
+from synaptune import shifts
+from synaptune.data import DataSet, Progress, Recipe, corrupted, entries, made, remove_made, sample
 from synaptune.data.made import KeptImages
 from synaptune.errors import DataError, OptionError
 
@@ -205,8 +206,6 @@ def test_what_is_kept_can_be_removed(tmp_path: Path) -> None:
 
 
 def test_common_corruptions_are_known_by_name(tmp_path: Path) -> None:
-    from synaptune import shifts
-
     few = sample(6)
     foggy = corrupted(few, "fog", 5, seed=3, root=tmp_path)
     np.testing.assert_array_equal(foggy.images[:], shifts.corrupt(np.asarray(few.images), "fog", 5, seed=3))
@@ -224,8 +223,7 @@ def test_a_name_needs_a_severity() -> None:
         corrupted(clean(), "fog")
 
 
-def test_the_published_sets_have_the_corruptions_that_can_be_made() -> None:
-    from synaptune import shifts
-
-    assert shifts.names("benchmark") == catalogue.BENCHMARK_CORRUPTIONS
-    assert shifts.names("extra") == catalogue.EXTRA_CORRUPTIONS
+def test_every_shift_of_the_published_sets_can_also_be_made() -> None:
+    shifted = {entry.name: entry.corruptions for entry in entries() if entry.corruptions}
+    assert set(shifted) == {"cifar10-c", "cifar100-c", "imagenet-c", "imagenet-c-5k", "tiny-imagenet-c"}
+    assert set(shifted.values()) == {shifts.names("all")}

@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from synaptune.data.dataset import DataSet
-from synaptune.data.entry import SEVERITIES, Request
+from synaptune.data.entry import Request
 from synaptune.data.recipe import Recipe
 from synaptune.errors import DataError
+from synaptune.shifts import SEVERITIES
 
 __all__ = ["load_array", "read_corrupted_arrays"]
 

@@ -41,19 +41,29 @@ def read_mnist(request: Request) -> DataSet:
 
 
 def read_idx(path: Path) -> npt.NDArray[np.uint8]:
-    """Read one idx file of bytes."""
-    try:
-        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path} is not a complete gzip file ({error}); delete it and get it again") from error
-    if len(content) < 4 or content[:2] != b"\0\0" or content[2] != _UNSIGNED_BYTE:
+    """Read one idx file of bytes: a plain one is mapped where it lies, a gzipped one unpacked into memory."""
+    content = _unpacked(path) if path.suffix == ".gz" else _mapped(path)
+    if len(content) < 4 or content[:2].any() or content[2] != _UNSIGNED_BYTE:
         raise DataError(f"{path} does not begin like an idx file of bytes; delete it and get it again")
-    rank = content[3]
-    shape = tuple(int(size) for size in np.frombuffer(content, ">u4", count=rank, offset=4))
-    start, expected = 4 + 4 * rank, int(np.prod(shape))
+    start = 4 + 4 * int(content[3])
+    shape = tuple(int(size) for size in content[4:start].view(">u4")) if len(content) >= start else ()
+    expected = int(np.prod(shape)) if shape else -1
     if len(content) - start != expected:
         raise DataError(
             f"{path} has {len(content) - start:,} bytes of content, its header announces {expected:,}; "
             f"it is not complete: delete it and get it again"
         )
-    return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
+    return content[start:].reshape(shape)
+
+
+def _mapped(path: Path) -> npt.NDArray[np.uint8]:
+    if path.stat().st_size == 0:
+        return np.empty(0, np.uint8)  # which cannot be mapped
+    return np.memmap(path, np.uint8, mode="r")
+
+
+def _unpacked(path: Path) -> npt.NDArray[np.uint8]:
+    try:
+        return np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path} is not a complete gzip file ({error}); delete it and get it again") from error
