@@ -1,7 +1,7 @@
 """From a name of the zoo to a trained file with its card: what `synaptune train` does.
 
-The recipes are the ones that our own weights were made with, or, for WRN-40-2, the published one shortened. Each
-names a network of the zoo; any other network is trained with a recipe that the caller gives.
+The recipes are the ones that our own weights were made with. Each names a network of the zoo; any other network is
+trained with a recipe that the caller gives.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import nn
 
 from synaptune.models import zoo
 from synaptune.models.card import Card
-from synaptune.models.evaluation import classification_error, device_of, rotation_error
+from synaptune.models.evaluation import classification_error, rotation_error
 from synaptune.models.image_set import ImageSet
 from synaptune.models.rotation import RotationModel
 from synaptune.models.training import Progress, TrainingResult, train
@@ -27,7 +27,7 @@ __all__ = ["RECIPES", "recipe_for", "save_trained", "train_source"]
 
 RECIPES: dict[str, TrainingRecipe] = {
     "resnet26-cifar10-rotation": TrainingRecipe(
-        epochs=32,
+        epochs=40,
         batch_size=128,
         lr=0.2,
         warm_up=0.2,
@@ -35,13 +35,12 @@ RECIPES: dict[str, TrainingRecipe] = {
         ema_decay=0.998,
         rotation_share=0.25,
         rotation_weight=0.5,
-        precision="bfloat16",
     ),
     "digits-mnist": TrainingRecipe(
         epochs=4, batch_size=128, lr=0.05, warm_up=0.2, augmentation="crop", crop_padding=2, precision="bfloat16"
     ),
-    "wrn-40-2-cifar10-augmix": TrainingRecipe(
-        epochs=100, batch_size=128, lr=0.1, warm_up=0.1, augmentation="augmix", jsd_weight=12.0, precision="bfloat16"
+    "wrn-40-2-cifar10": TrainingRecipe(
+        epochs=45, batch_size=512, lr=0.3, warm_up=0.1, augmentation="augmix", jsd_weight=12.0, precision="bfloat16"
     ),
 }
 """Recipes by the zoo's names; `TrainingRecipe.replace` changes single options."""
@@ -141,7 +140,7 @@ def save_trained(
         "training_data_digest": data.digest(),
         "steps": result.steps,
         "images_per_second": round(result.images_per_second, 1),
-        "device": _device_name(model),
+        "devices": ", ".join(result.devices),
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
         "command": command,
@@ -164,11 +163,6 @@ def _untrained(name: str, classes: int, seed: int) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return zoo.create(name, pretrained=False, num_classes=classes)
-
-
-def _device_name(model: nn.Module) -> str:
-    device = device_of(model)
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
 def _rotation_percent(model: nn.Module, test: ImageSet | None, recipe: TrainingRecipe) -> float | None:

@@ -61,6 +61,7 @@ class TrainingResult:
     model: nn.Module
     steps: int
     images_per_second: float
+    devices: tuple[str, ...]
     test_error: float | None
     rotation_test_error: float | None
     history: tuple[dict[str, float | None], ...]
@@ -98,6 +99,7 @@ class Trainer:
         """Train on the next batch; returns its losses."""
         step, recipe = self.state.step, self.recipe
         self.state.set_learning_rate(learning_rate(step, self.total_steps, recipe=recipe))
+        self.state.devices = list(dict.fromkeys([*self.state.devices, _name_of(self.device)]))
         generator = torch.Generator().manual_seed(seed_of(recipe.seed, "augmentation", step))
         chosen = self._batch_indices(step).to(self.device)
         images = self._augment(self._images[chosen], generator)
@@ -120,7 +122,16 @@ class Trainer:
         if self.recipe.recalibration_images:
             generator = torch.Generator().manual_seed(seed_of(self.recipe.seed, "recalibration", 0))
             chosen = torch.randperm(len(self.data), generator=generator)[: self.recipe.recalibration_images]
-            recalibrate(self.model, self.data.images[chosen], seed=self.recipe.seed)
+            parts = self._images[chosen.to(self.device)].split(self.batch_size)
+            recalibrate(
+                self.model,
+                (torch.cat(self._views(self._augment(part, generator), generator)) for part in parts),
+                rotated=(
+                    to_float(self._rotated(self._augment(part, generator), generator)[0])
+                    for part in parts
+                    if self.recipe.rotation_share
+                ),
+            )
         return self.model.eval()
 
     def _batch_indices(self, step: int) -> Tensor:
@@ -232,6 +243,10 @@ def train(
     return _result(trainer, test)
 
 
+def _name_of(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+
+
 def _measure(trainer: Trainer, losses: dict[str, float], test: ImageSet | None) -> Progress:
     state, step = trainer.state, trainer.state.step
     error = None
@@ -259,4 +274,12 @@ def _result(trainer: Trainer, test: ImageSet | None) -> TrainingResult:
             rotation = rotation_error(model, test.images)
     speed = state.step * trainer.batch_size / max(state.seconds, 1e-9)
     log.info("trained: %s", json.dumps({"test_error": error, "images_per_second": speed}))
-    return TrainingResult(model, state.step, speed, error, rotation, tuple(state.history))
+    return TrainingResult(
+        model=model,
+        steps=state.step,
+        images_per_second=speed,
+        devices=tuple(state.devices),
+        test_error=error,
+        rotation_test_error=rotation,
+        history=tuple(state.history),
+    )

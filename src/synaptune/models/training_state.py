@@ -37,6 +37,7 @@ class TrainingState:
         self.model, self.recipe = model, recipe
         self.step = 0
         self.seconds = 0.0
+        self.devices: list[str] = []
         self.history: list[dict[str, float | None]] = []
         self.optimizer = torch.optim.SGD(
             model.parameters(),
@@ -100,6 +101,7 @@ class TrainingState:
             "format": "synaptune training checkpoint 1",
             "step": str(self.step),
             "seconds": repr(self.seconds),
+            "devices": json.dumps(self.devices),
             "recipe": self.recipe.to_json(),
             "data": data_digest,
             "history": json.dumps(self.history),
@@ -129,6 +131,7 @@ class TrainingState:
                 self.optimizer.state[parameter]["momentum_buffer"] = buffer
         self.step = int(metadata["step"])
         self.seconds = float(metadata["seconds"])
+        self.devices = json.loads(metadata.get("devices", "[]"))
         self.history = json.loads(metadata["history"])
 
     def _check(self, path: Path, metadata: dict[str, str], data_digest: str) -> None:

@@ -172,6 +172,19 @@ register(
     ZooEntry(
         build=partial(_wide, 40, 2, True),
         card=_cifar10(
+            "wrn-40-2-cifar10",
+            architecture="WideResNet-40-2",
+            file="wrn-40-2-cifar10.safetensors",
+            origin="synaptune, trained with AugMix and its consistency loss",
+            licence="Apache-2.0",
+            notes="in the folder `weights` of the repository; too large for the package",
+        ),
+    )
+)
+register(
+    ZooEntry(
+        build=partial(_wide, 40, 2, True),
+        card=_cifar10(
             "wrn-40-2-cifar100-augmix",
             architecture="WideResNet-40-2",
             trained_on="CIFAR-100 train",

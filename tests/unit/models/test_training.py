@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from synaptune.errors import IncompatibleModelError, InputError, OptionError, StateFileError
 from synaptune.models import DigitNet, PreactResNet, RotationModel
+from synaptune.models.augment import to_float
 from synaptune.models.evaluation import classification_error, recalibrate, rotation_error
 from synaptune.models.image_set import ImageSet
 from synaptune.models.training import Progress, Trainer, train
@@ -267,8 +268,9 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
 def test_recalibrated_statistics_are_those_of_the_images() -> None:
     data = stripes(40)
     model = tiny_plain()
-    recalibrate(model, data.images, batch_size=40)
-    seen = model.conv1((data.images.permute(0, 3, 1, 2).float() / 255 - 0.5) / 0.5)
+    images = to_float(data.images)
+    recalibrate(model, [images])
+    seen = model.conv1((images - 0.5) / 0.5)
     first = model.layer1[0].bn1
     torch.testing.assert_close(first.running_mean, seen.mean((0, 2, 3)), rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(first.running_var, seen.var((0, 2, 3)), rtol=1e-4, atol=1e-5)
@@ -280,21 +282,33 @@ def test_shared_layers_keep_upright_statistics_when_the_head_is_recalibrated() -
     data = stripes(40)
     with_head, plain = tiny_rotation(), tiny_plain()
     plain.load_state_dict(with_head.net.state_dict())
-    recalibrate(with_head, data.images)
-    recalibrate(plain, data.images)
+    batches = to_float(data.images).split(10)
+    recalibrate(with_head, batches, rotated=[batches[0].rot90(1, (2, 3))])
+    recalibrate(plain, batches)
     assert bits(with_head.net) == bits(plain)
     assert with_head.head.bn.running_mean.abs().sum() > 0
 
 
 def test_the_heads_statistics_come_from_turned_images() -> None:
-    data = stripes(40)
+    images = to_float(stripes(40).images)
+    turned = images.rot90(1, (2, 3))
     model = tiny_rotation()
-    recalibrate(model, data.images, seed=3)
-    quarters = torch.randint(0, 4, (40,), generator=torch.Generator().manual_seed(3))
-    turned = torch.stack([torch.rot90(x, int(k)) for x, k in zip(data.images, quarters, strict=True)])
-    shared = model.eval().net.shared_features(turned.permute(0, 3, 1, 2).float() / 255)
+    recalibrate(model, [images], rotated=[turned])
+    shared = model.eval().net.shared_features(turned)
     first = model.head.layer3[0].bn1
     torch.testing.assert_close(first.running_mean, shared.mean((0, 2, 3)), rtol=1e-4, atol=1e-5)
+
+
+def test_the_final_statistics_are_those_of_images_as_training_showed_them() -> None:
+    # White images: without the black borders of shifted crops their variance would be zero.
+    white = np.full((24, 8, 8, 3), 255, np.uint8)
+    data = ImageSet.from_arrays(white, np.arange(24) % 2, name="white")
+    variances = []
+    for augmentation in ("none", "crop"):
+        model = tiny_plain()
+        train(model, data, recipe=TrainingRecipe(epochs=1, batch_size=12, lr=1e-9, augmentation=augmentation))
+        variances.append(model.layer1[0].bn1.running_var.mean().item())
+    assert variances[1] > 3 * variances[0] > 0
 
 
 def test_evaluation_restores_modes_and_counts_errors() -> None:
