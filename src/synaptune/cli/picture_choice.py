@@ -90,5 +90,5 @@ def read_batch(sources: Sequence[str], preprocessing: Preprocessing, *, count: i
     found = [image for _, image in islice(read, count)]
     read.close()
     if not found:
-        raise DataError(f"none of the images can be read: {keeper.report()}")
+        raise DataError(f"none of the images could be read: {'; '.join(str(keeper.report()).splitlines()[1:])}")
     return torch.stack(found)

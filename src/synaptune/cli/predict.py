@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from synaptune.core.adapter import Adapter
     from synaptune.models import LoadedModel
     from synaptune.predicting import Labels, PredictionRun, Preprocessing, Progress, RowMaker
-    from synaptune.predicting.table import Table
+    from synaptune.predicting.table import Format, Table
 
 __all__ = ["app"]
 
@@ -116,6 +116,7 @@ def predict(
 
     output = output_of(ctx, quiet=quiet, as_json=json)
     _check(out, resume=resume, overwrite=overwrite, as_json=output.as_json)
+    chosen = _format(out, form)
     items = find_items(images, stdin=sys.stdin, every=every, shuffle=shuffle)
     if items.folders > 1 and method != "source":
         output.note(
@@ -138,7 +139,7 @@ def predict(
             adapter,
             preprocessing=preprocessing,
             rows=maker,
-            table=_table(out, maker, form, resume=resume),
+            table=_table(out, maker, chosen, resume=resume),
             journal=Journal(out, about) if out is not None else None,
             state=state,
             source=source,
@@ -147,16 +148,17 @@ def predict(
             workers=workers,
             device=where,
         )
-        run.prepare(resume=resume)
-        _say_how_it_begins(output, run, state, resume=resume)
         try:
+            run.prepare(resume=resume)
+            _say_how_it_begins(output, run, state, resume=resume)
             with DeferredInterrupts() as interrupts, output.progress("predicting", total=items.total) as report:
                 run.run(items, on_batch=lambda now: _show(report, now, items.total), whole=interrupts.whole)
         except KeyboardInterrupt:
-            output.note(f"interrupted after {run.summary.images:,} images; {_how_to_go_on(out, state)}")
-            raise
-    if not run.summary.images and not run.summary.resumed:
-        raise DataError(f"none of the images could be read: {run.report}")
+            raise KeyboardInterrupt(_how_to_go_on(run, out, state)) from None
+        finally:
+            nothing = run.withdraw()
+    if nothing:
+        raise DataError(f"none of the images could be read: {'; '.join(str(run.report).splitlines()[1:])}")
     _conclude(output, run, out, state)
 
 
@@ -180,16 +182,23 @@ def _labels(given: str | None, names: tuple[str, ...]) -> Labels | None:
     return FolderLabels(names) if given == _FOLDERS else read_labels(given, names)
 
 
-def _table(out: Path | None, maker: RowMaker, form: str | None, *, resume: bool) -> Table:
-    from synaptune.predicting import open_table
-    from synaptune.predicting.table import FORMATS, StreamTable
+def _format(out: Path | None, form: str | None) -> Format:
+    """The format of the table; that it can be written is made sure of before a model is loaded."""
+    from synaptune.predicting.table import FORMATS, format_of
 
-    if form is not None and form not in FORMATS:
-        raise OptionError(f"--format must be one of {', '.join(FORMATS)}, not {form!r}")
     chosen = next((known for known in FORMATS if known == form), None)
+    if form is not None and chosen is None:
+        raise OptionError(f"--format must be one of {', '.join(FORMATS)}, not {form!r}")
+    return format_of(out, chosen) if out is not None else chosen or "csv"
+
+
+def _table(out: Path | None, maker: RowMaker, form: Format, *, resume: bool) -> Table:
+    from synaptune.predicting import open_table
+    from synaptune.predicting.table import StreamTable
+
     if out is None:
-        return StreamTable(maker.columns, form=chosen or "csv")
-    return open_table(out, maker.columns, form=chosen, resume=resume)
+        return StreamTable(maker.columns, form=form)
+    return open_table(out, maker.columns, form=form, resume=resume)
 
 
 def _settings(
@@ -228,11 +237,14 @@ def _show(report: Reporter, now: Progress, total: int | None) -> None:
     report(now.images, total, f"{now.images_per_second:,.1f} images/s entropy {now.record.entropy:.2f}{drift}")
 
 
-def _how_to_go_on(out: Path | None, state: Path | None) -> str:
+def _how_to_go_on(run: PredictionRun, out: Path | None, state: Path | None) -> str:
+    begun = f"interrupted after {run.summary.images:,} images; "
     if out is None:
-        return "with --out FILE it could be resumed"
+        return f"{begun}with --out FILE it could be resumed"
+    if not run.table.images and not run.summary.images:
+        return "interrupted before the first batch; nothing was written"
     kept = "" if state is not None else " (what was learnt is lost; --state FILE keeps it)"
-    return f"what is in {out} is whole; the same command with --resume goes on{kept}"
+    return f"{begun}what is in {out} is whole; the same command with --resume goes on{kept}"
 
 
 def _conclude(output: Output, run: PredictionRun, out: Path | None, state: Path | None) -> None:

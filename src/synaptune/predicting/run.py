@@ -15,13 +15,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from synaptune.core.adapter import Adapter
 from synaptune.core.history import BatchRecord
+from synaptune.data.report import ReadReport, ReportKeeper
 from synaptune.errors import DataError
 from synaptune.predicting.items import Item
 from synaptune.predicting.journal import Journal, SavedState, digest_of
@@ -29,9 +30,6 @@ from synaptune.predicting.preprocessing import Preprocessing
 from synaptune.predicting.reading import read_ahead
 from synaptune.predicting.rows import Row, RowMaker
 from synaptune.predicting.table import Table
-
-if TYPE_CHECKING:
-    from synaptune.data.report import ReadReport
 
 __all__ = ["PredictionRun", "Progress", "Summary"]
 
@@ -120,6 +118,18 @@ class _Tally:
             summary.source_error = 100 * self.source_wrong / self.labelled if with_source else None
 
 
+class _ListKeeper(ReportKeeper):
+    """Keeps every name that was skipped, for the journal; the report has room for a few."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lost: list[dict[str, str]] = []
+
+    def skip(self, path: str | Path, reason: str) -> None:
+        super().skip(path, reason)
+        self.lost.append({"image": str(path), "reason": reason})
+
+
 class PredictionRun:
     """Feeds pictures to an adapter and its predictions to a table.
 
@@ -152,14 +162,12 @@ class PredictionRun:
         workers: int = 2,
         device: torch.device | str = "cpu",
     ):
-        from synaptune.data.report import ReportKeeper
-
         self.adapter, self.preprocessing, self.rows, self.table = adapter, preprocessing, rows, table
         self.journal, self.state, self.source = journal, state, source
         self.batch_size, self.save_every, self.workers = batch_size, save_every, workers
         self.device = torch.device(device)
         self.summary = Summary()
-        self._keeper = ReportKeeper()
+        self._keeper = _ListKeeper()
         self._tally = _Tally()
         self._unsaved = 0
         self._torn = False  # whether adapter and table may disagree about which batch was the last
@@ -298,7 +306,21 @@ class PredictionRun:
         self._save_state()
         self.table.close(complete=complete)
         if self.journal is not None:
-            self.journal.write(complete=complete, summary=self.summary.as_dict())
+            self.journal.write(complete=complete, summary=self.summary.as_dict(), skipped=self._keeper.lost)
+
+    def withdraw(self) -> bool:
+        """Take away table and journal if not one row is in them, so that the corrected command finds the place free.
+
+        Returns:
+            whether there was nothing to keep.
+        """
+        # A run that was not even prepared has not counted the rows that it was to go on after.
+        if self.summary.images or self.summary.resumed or self.table.images:
+            return False
+        self.table.remove()
+        if self.journal is not None:
+            self.journal.path.unlink(missing_ok=True)
+        return True
 
 
 def _batched(pairs: Iterator[tuple[str, Tensor]], size: int) -> Iterator[tuple[list[str], Tensor]]:

@@ -16,12 +16,12 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TextIO
+from typing import Any, Literal, TextIO
 
 from synaptune.errors import DataError, OptionError
 from synaptune.predicting.rows import Row
 
-__all__ = ["FORMATS", "Format", "StreamTable", "Table", "open_table"]
+__all__ = ["FORMATS", "Format", "StreamTable", "Table", "format_of", "open_table"]
 
 Format = Literal["csv", "jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = ("csv", "jsonl", "parquet")
@@ -34,6 +34,31 @@ _ENDINGS: Mapping[str, Format] = {
 }
 
 
+def format_of(path: Path, form: Format | None = None) -> Format:
+    """Tell the format of a table, and make sure that it can be written here.
+
+    Args:
+        path: the file.
+        form: CSV, JSON lines or Parquet; by default told by the ending of the file.
+
+    Raises:
+        OptionError: the ending tells no format, or Parquet is asked for without pyarrow.
+        DataError: there is no folder for the file.
+
+    >>> format_of(Path("predictions.ndjson"))
+    'jsonl'
+    """
+    chosen = form or _ENDINGS.get(path.suffix.lower())
+    if chosen is None:
+        known = ", ".join(_ENDINGS)
+        raise OptionError(f"the ending of {path.name!r} tells no format; use one of {known}, or say --format")
+    if not path.parent.is_dir():
+        raise DataError(f"there is no folder {path.parent} for {path.name}; make it first")
+    if chosen == "parquet":
+        _pyarrow()
+    return chosen
+
+
 def open_table(path: Path, columns: Mapping[str, type], *, form: Format | None = None, resume: bool = False) -> Table:
     """Open a table for writing.
 
@@ -44,13 +69,10 @@ def open_table(path: Path, columns: Mapping[str, type], *, form: Format | None =
         resume: go on after the rows that are there; otherwise start with none.
 
     Raises:
-        OptionError: the ending tells no format, or Parquet is asked for without pyarrow.
+        OptionError: as `format_of`.
         DataError: the file cannot be written, or holds other columns.
     """
-    chosen = form or _ENDINGS.get(path.suffix.lower())
-    if chosen is None:
-        known = ", ".join(_ENDINGS)
-        raise OptionError(f"the ending of {path.name!r} tells no format; use one of {known}, or say --format")
+    chosen = format_of(path, form)
     kind: dict[str, Callable[..., Table]] = {"csv": CsvTable, "jsonl": JsonlTable, "parquet": ParquetTable}
     try:
         return kind[chosen](path, columns, resume=resume)
@@ -85,6 +107,10 @@ class Table(ABC):
     def close(self, *, complete: bool) -> None:
         """Finish the file; `complete` tells whether all images are in it."""
 
+    def remove(self) -> None:
+        """Take the closed file away, where it holds nothing worth keeping."""
+        self.path.unlink(missing_ok=True)
+
 
 class _TextTable(Table):
     """Lines of text in a file that is opened once."""
@@ -93,7 +119,8 @@ class _TextTable(Table):
         self.path, self.columns = path, dict(columns)
         there = path.read_bytes() if resume and path.exists() else b""
         self.images, end = self._recover(there) if there else ([], 0)
-        self._file: BinaryIO = path.open("r+b" if there else "wb")
+        # Unbuffered: what a full disk did not take must not be waiting when the file is closed.
+        self._file = path.open("r+b" if there else "wb", buffering=0)
         self._file.truncate(end)
         self._file.seek(end)
         if not end:
@@ -112,8 +139,14 @@ class _TextTable(Table):
         """Names of the images in whole rows, and where these end."""
 
     def _write(self, text: str) -> None:
-        self._file.write(text.encode(errors="surrogateescape"))
-        self._file.flush()
+        try:
+            left = memoryview(text.encode(errors="surrogateescape"))
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            raise DataError(
+                f"{self.path} cannot be written any further: {error.strerror}; make room, and go on with --resume"
+            ) from error
 
     def append(self, rows: Sequence[Row]) -> None:
         self._write(self._text(rows))
@@ -205,6 +238,10 @@ class ParquetTable(Table):
         if complete:
             self._part.unlink()
 
+    def remove(self) -> None:
+        super().remove()
+        self._part.unlink(missing_ok=True)
+
     def _schema(self) -> Any:
         kinds = {str: self._arrow.string(), int: self._arrow.int64(), float: self._arrow.float64()}
         return self._arrow.schema([(name, kinds[kind]) for name, kind in self.columns.items()])
@@ -258,6 +295,9 @@ class StreamTable(Table):
 
     def close(self, *, complete: bool) -> None:
         self._stream.flush()
+
+    def remove(self) -> None:
+        """Do nothing: what went out is gone."""
 
 
 def _csv_line(values: Any) -> str:

@@ -110,6 +110,57 @@ def test_bad_files_are_skipped_counted_and_leave_no_gap(tmp_path: Path) -> None:
     journal = json.loads((tmp_path / "out.csv.run.json").read_text())
     assert journal["complete"] is True
     assert journal["summary"]["skipped"] == 3
+    assert {Path(lost["image"]).name: lost["reason"] for lost in journal["skipped"]} == {
+        "picture1.png": "empty file",
+        "picture4.png": "not an image",
+        "picture6.png": "truncated",
+    }
+
+
+def test_the_journal_names_every_file_that_was_skipped(tmp_path: Path) -> None:
+    make_pictures(tmp_path / "in", 3)
+    broken = [tmp_path / "in" / f"x{number}.png" for number in range(9)]
+    for path in broken:
+        path.write_bytes(b"no picture")
+    run = make_run(tmp_path / "out.csv")
+    run.run(find_items([str(tmp_path / "in")]))
+    ((_, count, examples),) = run.report.skipped
+    assert count == 9 > len(examples)
+    journal = json.loads((tmp_path / "out.csv.run.json").read_text())
+    assert [lost["image"] for lost in journal["skipped"]] == [str(path) for path in broken]
+
+
+def test_a_run_without_a_row_is_withdrawn(tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("no picture")
+    run = make_run(tmp_path / "out.csv")
+    run.run(find_items([str(tmp_path / "note.txt")]))
+    assert run.withdraw()
+    assert [path.name for path in tmp_path.iterdir()] == ["note.txt"]
+
+
+def test_rows_are_never_withdrawn(tmp_path: Path) -> None:
+    make_pictures(tmp_path / "in", 4)
+    (tmp_path / "note.txt").write_text("no picture")
+    run = make_run(tmp_path / "out.csv")
+    run.run(find_items([str(tmp_path / "in")]))
+    assert not run.withdraw()
+    resumed = make_run(tmp_path / "out.csv", resume=True)
+    resumed.run(find_items([str(tmp_path / "note.txt")]))
+    assert not resumed.withdraw()
+    before = (tmp_path / "out.csv").read_bytes()
+    adapter = st.adapt(build("bn"), "nhl")
+    refused = PredictionRun(
+        adapter,
+        preprocessing=PREPROCESSING,
+        rows=RowMaker(),
+        table=open_table(tmp_path / "out.csv", RowMaker().columns, resume=True),
+        journal=Journal(tmp_path / "out.csv", {"method": "another"}),
+    )
+    with pytest.raises(DataError, match="other settings"):
+        refused.prepare(resume=True)
+    assert not refused.withdraw()
+    assert (tmp_path / "out.csv").read_bytes() == before
+    assert (tmp_path / "out.csv.run.json").exists()
 
 
 @pytest.mark.parametrize("method", ["nhl", "tent", "dua", "norm-running", "source"])

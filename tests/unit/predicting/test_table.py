@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import torch
 from synaptune.errors import DataError, OptionError
 from synaptune.predicting import RowMaker, open_table
 from synaptune.predicting.rows import Row
-from synaptune.predicting.table import StreamTable
+from synaptune.predicting.table import StreamTable, format_of
 
 MAKER = RowMaker(class_names=("cat", "dog", "cow"), top_k=2)
 NAMES = ["plain.png", "with,comma.png", 'with"quote.png', "with\nline.png", "zażółć.png"]
@@ -119,8 +120,56 @@ def test_without_resume_a_table_begins_empty(tmp_path: Path) -> None:
 def test_the_ending_tells_the_format(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"\.parquet"):
         open_table(tmp_path / "out.xlsx", MAKER.columns)
-    with pytest.raises(DataError, match="cannot be written"):
+    with pytest.raises(DataError, match=r"there is no folder .*no for out\.csv"):
         open_table(tmp_path / "no" / "out.csv", MAKER.columns)
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(DataError, match=r"folder\.csv cannot be written"):
+        open_table(tmp_path / "folder.csv", MAKER.columns)
+    assert format_of(tmp_path / "out.TSV.JSONL") == "jsonl"
+    assert format_of(tmp_path / "out", "csv") == "csv"
+
+
+def test_a_disk_without_room_keeps_whole_rows_and_says_how_to_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    table = open_table(path, MAKER.columns)
+    table.append(rows(["first.png"]))
+    # A file that may not grow is what a full disk looks like to a program; in a process of its own, since this
+    # cannot be taken back.
+    script = f"""
+import resource, signal, sys
+from pathlib import Path
+from synaptune.errors import DataError
+from synaptune.predicting import open_table
+from tests.unit.predicting.test_table import MAKER, rows
+path = Path({str(path)!r})
+table = open_table(path, MAKER.columns, resume=True)
+limit = path.stat().st_size + 150
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+try:
+    for number in range(2, 9):
+        table.append(rows([f"{{number}}.png"], number))
+except DataError as error:
+    print(error)
+table.close(complete=False)
+"""
+    table.close(complete=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "out.csv cannot be written any further: File too large; make room, and go on with --resume" in done.stdout
+    resumed = open_table(path, MAKER.columns, resume=True)
+    assert 1 < len(resumed.images) < 8
+    assert resumed.images == ["first.png", *(f"{n}.png" for n in range(2, 1 + len(resumed.images)))]
+    resumed.close(complete=False)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_a_table_can_be_taken_away(ending: str, tmp_path: Path) -> None:
+    if ending == "parquet":
+        pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
+    table = open_table(tmp_path / f"out.{ending}", MAKER.columns)
+    table.close(complete=False)
+    table.remove()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_parquet_without_its_library_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
