@@ -15,16 +15,18 @@ def bits(tensor: Tensor) -> tuple[Any, ...]:
 
 
 def portrait(model: nn.Module) -> dict[str, Any]:
-    """Record all state of a model: tensors, modes, flags, gradients, hooks, attributes."""
+    """Record all state of a model: tensors and marks on them, modes, flags, gradients, hooks, attributes."""
     seen: dict[str, Any] = {}
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
         seen[f"tensor {name}"] = bits(tensor)
         seen[f"requires_grad {name}"] = tensor.requires_grad
         seen[f"grad {name}"] = None if tensor.grad is None else bits(tensor.grad)
+        seen[f"marks {name}"] = sorted(vars(tensor))
     for name, module in model.named_modules():
         seen[f"training {name}"] = module.training
         seen[f"hooks {name}"] = (
             list(module._forward_pre_hooks.values()),
+            list(module._forward_pre_hooks_with_kwargs),
             list(module._forward_hooks.values()),
             list(module._backward_hooks.values()),
         )

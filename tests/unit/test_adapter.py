@@ -15,6 +15,7 @@ from synaptune.core.history import BatchRecord
 from synaptune.core.method import Step
 from synaptune.errors import InputError, StateFileError, SynaptuneError
 from synaptune.functional.entropy import softmax_entropy
+from synaptune.functional.statistics import batch_statistics
 from synaptune.guards import Finite
 from tests.support.models import batches, build
 from tests.support.state import differences, portrait
@@ -277,6 +278,73 @@ def test_freezing_needs_a_batch_where_statistics_come_from_it() -> None:
         adapter.freeze()
     images = batches(1)[0]
     torch.testing.assert_close(adapter.freeze(images)(images), adapter.predict(images), rtol=0, atol=1e-5)
+
+
+class Deep(nn.Module):
+    """Twenty normalised convolutions, one after the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers = [(nn.Conv2d(width, 4, 3, padding=1, bias=False), nn.BatchNorm2d(4)) for width in (3, *[4] * 19)]
+        self.blocks = nn.Sequential(*(nn.Sequential(conv, norm, nn.ReLU()) for conv, norm in layers))
+        self.out = nn.Linear(4, 5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.out(self.blocks(images).mean(dim=(2, 3)))
+        return logits
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_frozen_statistics_are_those_of_what_reaches_each_layer_in_the_plain_module(dtype: torch.dtype) -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = Deep().to(dtype).eval()
+    images = batches(1)[0].to(dtype)
+    adapter = st.adapt(model, "norm")
+    plain = adapter.freeze(images)
+    strange: list[int] = []
+
+    def compare(layer: nn.Module, args: tuple[Tensor]) -> None:
+        mean, var = batch_statistics(args[0])
+        assert isinstance(layer, nn.BatchNorm2d)
+        assert layer.running_mean is not None
+        assert layer.running_var is not None
+        same = torch.equal(layer.running_mean, mean.to(dtype)) and torch.equal(layer.running_var, var.to(dtype))
+        strange.extend([] if same else [id(layer)])
+
+    layers = [module for module in plain.modules() if isinstance(module, nn.BatchNorm2d)]
+    handles = [layer.register_forward_pre_hook(compare) for layer in layers]
+    frozen = plain(images)
+    for handle in handles:
+        handle.remove()
+    assert len(layers) == 20
+    assert strange == []
+    if dtype == torch.float32:
+        torch.testing.assert_close(frozen, adapter.predict(images), rtol=0, atol=1e-5)
+
+
+def test_mixed_statistics_are_frozen_for_the_images_that_are_given_or_were_last_adapted_on() -> None:
+    adapter = st.adapt(build("bn"), "norm-partial")
+    first, second = batches(2)
+    second = 3 * second + 1
+    adapter(first)
+    on_first, on_second = adapter.predict(first), adapter.predict(second)  # the buffers now hold those of `second`
+    torch.testing.assert_close(adapter.freeze()(first), on_first, rtol=0, atol=1e-6)
+    torch.testing.assert_close(adapter.freeze(second)(second), on_second, rtol=0, atol=1e-6)
+    assert (adapter.freeze()(second) - on_second).abs().max() > 1e-2, "the two batches have the same statistics"
+
+
+def test_frozen_modules_are_free_to_be_adapted_again() -> None:
+    adapter = st.adapt(build("bn"), "nhl")
+    images = batches(1)[0]
+    adapter(images)
+    plain = adapter.freeze()
+    assert [name for name, module in plain.named_modules() if "_synaptune_claimed" in vars(module)] == []
+    assert [name for name, parameter in plain.named_parameters() if vars(parameter)] == []
+    before = portrait(plain)
+    with st.adapt(plain, "nhl") as second:
+        second(images)
+    assert differences(before, portrait(plain)) == []
 
 
 def test_snapshot_copies_the_changed_tensors_not_the_model() -> None:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 import synaptune as st
 from synaptune.core.adapter import SmallBatchWarning
+from synaptune.core.freeze import FreezeWarning
 from synaptune.errors import IncompatibleModelError, OptionError, SynaptuneError
 from synaptune.guards import Finite
 from tests.support.models import CLASSES, TinyCnn, batches, build
@@ -285,6 +286,91 @@ def test_weights_in_channels_last_keep_their_strides(method: str) -> None:
     assert differences(before, portrait(model)) == []
 
 
+class NamesItsInputs(TinyCnn):
+    """Calls its first layers as `layer(input=x)`."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        features = torch.relu(self.stem_norm(input=self.stem(input=images)))
+        features = self.four(self.three(self.two(self.one(features))))
+        logits: Tensor = self.out(self.drop(input=features.mean(dim=(2, 3))))
+        return logits
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_inputs_may_be_passed_by_name(method: str) -> None:
+    model = NamesItsInputs()
+    model.load_state_dict(build("bn").state_dict())
+    before = portrait(model)
+    with st.adapt(model, method) as adapter, st.adapt(build("bn"), method) as usual:
+        for batch in batches(3):
+            assert torch.equal(adapter(batch), usual(batch))
+        images = batches(1)[0]
+        assert torch.equal(adapter.freeze(images)(images), usual.freeze(images)(images))
+        assert adapter.history[-1].drift == usual.history[-1].drift
+    assert differences(before, portrait(model)) == []
+
+
+def pooled(*inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and variance per channel of all values together."""
+    values = torch.cat([x.transpose(0, 1).flatten(1) for x in inputs], dim=1)
+    return values.mean(dim=1), values.var(dim=1, correction=0)
+
+
+def normalised(x: Tensor, layer: nn.BatchNorm2d, mean: Tensor, var: Tensor) -> Tensor:
+    scale = layer.weight.double() / (var + layer.eps).sqrt()
+    shift = layer.bias.double() - mean * scale
+    return x * scale[:, None, None] + shift[:, None, None]
+
+
+@pytest.mark.parametrize(("method", "prior"), [("norm", 0), ("tent", 0), ("norm-partial", 16)])
+def test_a_layer_that_runs_twice_is_frozen_with_the_statistics_of_both_passes(method: str, prior: int) -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = Tied()
+    images = batches(1)[0]
+    wide = copy.deepcopy(model).double()
+    with pytest.warns(FreezeWarning, match=r"^norm run several times per batch.*norm: statistics='running'") as caught:
+        plain = st.adapt(model, method).freeze(images)
+    assert caught[0].filename == __file__
+
+    def mixed(mean: Tensor, var: Tensor) -> tuple[Tensor, Tensor]:
+        source, weight = (torch.zeros_like(mean), torch.ones_like(var)), prior / (prior + len(images))
+        return weight * source[0] + (1 - weight) * mean, weight * source[1] + (1 - weight) * var
+
+    with torch.no_grad():
+        x = wide.stem(images.double())
+        x = normalised(x, wide.stem_norm, *mixed(*pooled(x))).relu()
+        first = wide.one(x)
+        second = wide.two(normalised(first, wide.norm, *mixed(*pooled(first))).relu())
+    assert first[0, 0].numel() == 4 * second[0, 0].numel(), "passes of one size would not show how they are weighed"
+    mean, var = mixed(*pooled(first, second))
+    torch.testing.assert_close(plain.norm.running_mean.double(), mean, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(plain.norm.running_var.double(), var, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["norm-running", "dua", "source", "bp-conv1"])
+def test_a_layer_that_runs_twice_on_stored_statistics_is_frozen_as_it_is(method: str) -> None:
+    adapter = st.adapt(Tied(), method)
+    images = batches(1)[0]
+    adapter(images)
+    assert torch.equal(adapter.freeze(images)(images), adapter.predict(images))
+
+
+@pytest.mark.parametrize("affine", [True, False])
+@pytest.mark.parametrize(("dtype", "atol"), [(torch.float32, 1e-5), (torch.bfloat16, 0.02)])
+def test_layers_without_stored_statistics_are_given_some_by_freezing(
+    dtype: torch.dtype, atol: float, affine: bool
+) -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = TinyCnn(lambda width: nn.BatchNorm2d(width, track_running_stats=False, affine=affine)).to(dtype)
+    adapter = st.adapt(model, "norm")
+    images = batches(1)[0].to(dtype)
+    plain = adapter.freeze(images)
+    assert plain.stem_norm.running_var.dtype == dtype
+    torch.testing.assert_close(plain(images), adapter.predict(images), rtol=0, atol=atol)
+
+
 class CutGraph(nn.Module):
     """Hides its output from autograd, as quantised layers do."""
 
@@ -383,6 +469,79 @@ def test_a_model_has_one_adapter_and_the_first_goes_on(which: Callable[[nn.Modul
         adapter(second)
     assert adapter.steps == 2
     assert differences(before, portrait(model)) == []
+
+
+def shares_a_layer() -> tuple[nn.Module, nn.Module]:
+    one, other = build("gn"), build("gn", seed=1)
+    other.out = one.out
+    return one, other
+
+
+def shares_a_parameter() -> tuple[nn.Module, nn.Module]:
+    one, other = build("bn"), build("bn", seed=1)
+    other.out.bias = one.out.bias
+    return one, other
+
+
+SHARING = pytest.mark.parametrize("pair", [shares_a_layer, shares_a_parameter])
+
+
+@SHARING
+def test_models_with_a_part_in_common_are_adapted_one_after_the_other(
+    pair: Callable[[], tuple[nn.Module, nn.Module]],
+) -> None:
+    one, other = pair()
+    before, before_other = portrait(one), portrait(other)
+    first, second = batches(2)
+    with st.adapt(one, "nhl") as adapter:
+        adapter(first)
+        with pytest.raises(SynaptuneError, match="being adapted already"):
+            st.adapt(other, "nhl")
+        adapter.reset()
+        with pytest.raises(SynaptuneError, match="being adapted already"):
+            st.adapt(other, "nhl")
+        adapter(second)
+    with st.adapt(other, "nhl") as adapter:
+        adapter(first)
+        with pytest.raises(SynaptuneError, match="being adapted already"):
+            st.adapt(one, "nhl")
+    assert differences(before, portrait(one)) == []
+    assert differences(before_other, portrait(other)) == []
+
+
+@SHARING
+def test_an_adapter_that_could_not_be_attached_lays_no_claim(
+    pair: Callable[[], tuple[nn.Module, nn.Module]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = pair()
+    before = portrait(one)
+
+    def fail(method: object, model: nn.Module, anatomy: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("synaptune.algorithms.nhl.NHLMethod.prepare", fail)
+        with pytest.raises(KeyboardInterrupt):
+            st.adapt(one, "nhl")
+    assert differences(before, portrait(one)) == []
+    st.adapt(other, "nhl").detach()
+
+
+def test_a_copy_of_an_adapter_lays_claim_to_its_own_model() -> None:
+    adapter = st.adapt(build("bn"), "nhl")
+    twin = copy.deepcopy(adapter)
+    other = build("bn", seed=1)
+    other.out.bias = twin.model.out.bias
+    with pytest.raises(SynaptuneError, match="being adapted already"):
+        st.adapt(other, "nhl")
+    before = portrait(other)
+    adapter.detach()
+    with pytest.raises(SynaptuneError, match="being adapted already"):
+        st.adapt(other, "nhl")
+    twin.detach()
+    st.adapt(other, "nhl").detach()
+    assert [key for key in differences(before, portrait(other)) if not key.startswith(("marks", "requires"))] == []
+    assert not any(vars(parameter) for parameter in (*twin.model.parameters(), *adapter.model.parameters()))
 
 
 def test_contexts_may_follow_one_another() -> None:

@@ -20,6 +20,7 @@ BACKBONES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "resnet56-cifar10": (("nhl", "tent"), ("nhl-1234", "ttt")),
     "wrn-28-10-cifar10": (("nhl",), ("nhl-1234", "ttt")),
     "wrn-40-2-cifar10-augmix": (("nhl", "tent", "dua"), ("nhl-1234", "ttt")),
+    "wrn-40-2-cifar10": (("nhl",), ("nhl-1234", "ttt")),
     "wrn-40-2-cifar100-augmix": (("nhl",), ("nhl-1234", "ttt")),
     "resnet26-cifar10": ((*ANY, *STATISTICS, "tent"), ("nhl-1234", "ttt")),
     "resnet26-cifar10-rotation": (("nhl", "tent", "ttt"), ("nhl-1234",)),

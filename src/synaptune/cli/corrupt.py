@@ -19,7 +19,7 @@ app = typer.Typer(add_completion=False)
 def _complete(incomplete: str) -> list[str]:
     from synaptune.shifts import names
 
-    return [name for name in names() if name.startswith(incomplete)]
+    return [name for name in names("all") if name.startswith(incomplete)]
 
 
 @app.command()
@@ -77,7 +77,9 @@ def corrupt(
         raise OptionError(f"--layout must be tree or arrays, not {layout!r}")
     if parameters not in (None, 32, 64, 224):
         raise OptionError(f"--parameters must be 32, 64 or 224, not {parameters}")
-    wanted = parse_size(fit)
+    if shorter is not None and fit is None:
+        raise OptionError("--shorter says how --fit scales; name the size too, such as --fit 224 --shorter 256")
+    wanted = parse_size(fit, name="--fit")
     with output.progress("corrupting") as report:
         done = write_corrupted(
             source,

@@ -28,7 +28,7 @@ StdOption: TypeAlias = Annotated[
 ]
 
 
-def parse_size(text: str | None) -> tuple[int, int] | None:
+def parse_size(text: str | None, *, name: str = "--size") -> tuple[int, int] | None:
     """Read `224` or `180x240` (height x width).
 
     >>> parse_size("224"), parse_size("180x240")
@@ -38,7 +38,7 @@ def parse_size(text: str | None) -> tuple[int, int] | None:
         return None
     parts = text.lower().replace("×", "x").split("x")
     if len(parts) not in (1, 2) or not all(part.strip().isdecimal() and int(part) > 0 for part in parts):
-        raise OptionError(f"--size must be a number or HEIGHTxWIDTH, not {text!r}")
+        raise OptionError(f"{name} must be a number or HEIGHTxWIDTH, not {text!r}")
     return int(parts[0]), int(parts[-1])
 
 

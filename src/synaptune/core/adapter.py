@@ -28,7 +28,7 @@ from synaptune.core.callback import Callback, Callbacks
 from synaptune.core.fingerprint import fingerprint, persistent_tensors
 from synaptune.core.guard import KEEP, Action, Guard, Verdict
 from synaptune.core.history import BatchRecord
-from synaptune.core.hooks import PassCounter, attach, remove_hooks
+from synaptune.core.hooks import PassCounter, attach, claim, release, remove_hooks
 from synaptune.core.method import AdaptOptions, Method, MethodInfo
 from synaptune.core.normalisation import DriftMeter
 from synaptune.core.snapshot import Backup, Snapshot, named_tensors
@@ -87,6 +87,7 @@ class Adapter(nn.Module):
         self.history: deque[BatchRecord] = deque(maxlen=history_limit)
         self.steps = 0
         self._attached = False
+        self._claimed: list[nn.Module | nn.Parameter] = []
         self._turn = Turn()
         self._warned_small_batch = False
         self._last_images: Tensor | None = None
@@ -251,6 +252,7 @@ class Adapter(nn.Module):
     def _attach(self) -> None:
         """Prepare the model for the method; a failure on the way leaves the model as it was."""
         try:
+            self._claimed = claim(self.model)
             for module in self.model.modules():
                 module.training = False
             for parameter in self.model.parameters():
@@ -285,6 +287,7 @@ class Adapter(nn.Module):
             remove_hooks(self.model)
             lost = self._snapshot.restore_tensors(self.model)
             self._snapshot.restore_flags(self.model)
+        release(self._claimed)
         self._attached = False
         if lost:
             raise SynaptuneError(
@@ -337,7 +340,8 @@ class Adapter(nn.Module):
         """Return a plain eval module with the adapted state baked in; the adapter goes on unharmed.
 
         Where normalisation layers use the statistics of the batch, a plain module needs fixed ones: those of
-        `images`, or else of the last batch. On these images the plain module gives what `predict` gives.
+        `images`, or else of the last batch. On these images the plain module gives what `predict` gives, unless a
+        layer runs several times per batch on statistics of its own each time: a `FreezeWarning` says so.
 
         Args:
             images: a representative batch to take the statistics from.
@@ -380,6 +384,8 @@ class Adapter(nn.Module):
         memo[id(self)] = twin
         with torch.inference_mode(False):  # under which copies would be tensors that can learn no more
             vars(twin).update({name: copy.deepcopy(value, memo) for name, value in vars(self).items()})
+        if twin._attached:
+            twin._claimed = claim(twin.model)  # copies of parameters leave marks behind
         return twin
 
     def extra_repr(self) -> str:

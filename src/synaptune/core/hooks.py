@@ -2,6 +2,9 @@
 
 Hooks are objects, not closures, and hold names or tensors, never modules: a deep copy of an adapted model then
 carries working copies of its hooks.
+
+A model under adaptation is claimed, part by part: two models may share layers or weights, and two adapters would then
+each undo what the other did.
 """
 
 from __future__ import annotations
@@ -13,7 +16,21 @@ from typing import Any
 
 from torch import Tensor, nn
 
-__all__ = ["Hook", "Learner", "OutputHook", "PassCounter", "attach", "is_adapted", "learning", "remove_hooks"]
+__all__ = [
+    "Hook",
+    "Learner",
+    "OutputHook",
+    "PassCounter",
+    "attach",
+    "claim",
+    "hooks_of",
+    "is_adapted",
+    "learning",
+    "release",
+    "remove_hooks",
+]
+
+_CLAIM = "_synaptune_claimed"
 
 
 class Hook(ABC):
@@ -60,22 +77,53 @@ class PassCounter(Hook):
             self.images += args[0].shape[0]
 
 
+class _Positional:
+    """Calls a hook with all inputs in a row, however the model passed them (`conv(x)` or `conv(input=x)`)."""
+
+    def __init__(self, hook: Hook):
+        self.hook = hook
+
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.hook(module, (*args, *kwargs.values()))
+
+
 def attach(module: nn.Module, hook: Hook | OutputHook) -> None:
     """Run `hook` before (an `OutputHook`: after) every forward of `module`, until `remove_hooks`."""
     if isinstance(hook, Hook):
-        module.register_forward_pre_hook(hook)
+        module.register_forward_pre_hook(_Positional(hook), with_kwargs=True)
     else:
         module.register_forward_hook(hook)
+
+
+def hooks_of(module: nn.Module) -> list[Hook]:
+    """Our hooks before the forward of `module` itself."""
+    return [hook.hook for hook in module._forward_pre_hooks.values() if isinstance(hook, _Positional)]
 
 
 def remove_hooks(model: nn.Module) -> None:
     """Take all our hooks off the model and its parts; hooks of others stay."""
     for module in model.modules():
-        for hooks in (module._forward_pre_hooks, module._forward_hooks):
-            for key in [key for key, hook in hooks.items() if isinstance(hook, Hook | OutputHook)]:
-                del hooks[key]
+        for key in [key for key, hook in module._forward_pre_hooks.items() if isinstance(hook, _Positional)]:
+            del module._forward_pre_hooks[key]
+            module._forward_pre_hooks_with_kwargs.pop(key, None)
+        for key in [key for key, hook in module._forward_hooks.items() if isinstance(hook, OutputHook)]:
+            del module._forward_hooks[key]
+
+
+def claim(model: nn.Module) -> list[nn.Module | nn.Parameter]:
+    """Mark all parts and parameters of `model` as adapted; return them, for `release`."""
+    parts: list[nn.Module | nn.Parameter] = [*model.modules(), *model.parameters()]
+    for part in parts:
+        vars(part)[_CLAIM] = True
+    return parts
+
+
+def release(parts: Iterable[nn.Module | nn.Parameter]) -> None:
+    """Take the marks off again."""
+    for part in parts:
+        vars(part).pop(_CLAIM, None)
 
 
 def is_adapted(model: nn.Module) -> bool:
-    """Tell whether an adapter is attached to this model, to a part of it, or to a model that it is part of."""
-    return any(isinstance(hook, Hook) for module in model.modules() for hook in module._forward_pre_hooks.values())
+    """Tell whether an adapter is attached to this model, or to one that shares a part or a parameter with it."""
+    return any(_CLAIM in vars(part) for part in (*model.modules(), *model.parameters()))

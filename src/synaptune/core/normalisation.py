@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from synaptune.core.hooks import Hook, Learner, attach
+from synaptune.core.hooks import Hook, Learner, attach, hooks_of
 from synaptune.core.method import Touches
 from synaptune.errors import IncompatibleModelError
 from synaptune.functional.statistics import batch_statistics, mix_statistics, prior_weight
@@ -32,6 +32,7 @@ __all__ = [
     "batch_norm",
     "statistics_buffers",
     "use_batch_statistics",
+    "uses_the_batch",
 ]
 
 
@@ -97,8 +98,11 @@ class PriorMix(Hook):
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         x: Tensor = args[0]
-        mean, var = batch_statistics(x.detach())
-        _write(module, mix_statistics(*self.source, mean, var, weight=prior_weight(x.shape[0], self.prior)))
+        _write(module, self.mixed(*batch_statistics(x.detach()), images=x.shape[0]))
+
+    def mixed(self, mean: Tensor, var: Tensor, *, images: int) -> tuple[Tensor, Tensor]:
+        """Statistics of a batch of that many images, with those of the source mixed in."""
+        return mix_statistics(*self.source, mean, var, weight=prior_weight(images, self.prior))
 
 
 class RunningMix(Learner):
@@ -150,38 +154,70 @@ class DriftMeter(Hook):
         self.measuring = False
 
 
-class _Recorder(Hook):
-    """Remembers the statistics of the batch that goes through a layer."""
+class _Baker(Hook):
+    """Stores the statistics of the batch that goes through a layer, and has the layer use what it has stored.
 
-    def __init__(self) -> None:
-        self.statistics: tuple[Tensor, Tensor] | None = None
+    At once, so that the layers behind see what the plain module will give them, bit for bit: statistics taken while
+    the layers before still used the batch are off by roundings, which grow with depth.
+    """
+
+    def __init__(self, mix: PriorMix | None):
+        self.passes = 0
+        self._mix = mix
+        self._count = 0
+        self._sum, self._squares = torch.zeros(()), torch.zeros(())
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...]) -> None:
+        assert isinstance(module, _BatchNorm)
         x: Tensor = args[0]
-        if x.numel() > x.shape[1]:
-            self.statistics = batch_statistics(x.detach())
+        module.training, module.track_running_stats = False, True
+        if x.numel() == x.shape[1]:  # one value per channel: the layer used its stored statistics
+            return
+        mean, var = self._pooled(*batch_statistics(x.detach()), count=x.numel() // x.shape[1])
+        if self._mix is not None:
+            mean, var = self._mix.mixed(mean, var, images=x.shape[0])
+        if module.running_mean is None:
+            kind = x.dtype if module.weight is None else module.weight.dtype  # kernels take no mixture of these
+            module.register_buffer("running_mean", torch.empty_like(mean, dtype=kind))
+            module.register_buffer("running_var", torch.empty_like(var, dtype=kind))
+        _write(module, (mean, var))
+
+    def _pooled(self, mean: Tensor, var: Tensor, *, count: int) -> tuple[Tensor, Tensor]:
+        """Of all values that passed so far, each pass weighing as much as it has values."""
+        self.passes += 1
+        wide_mean, wide_var = mean.cpu().double(), var.cpu().double()  # not every accelerator has doubles
+        self._count += count
+        self._sum = self._sum + count * wide_mean
+        self._squares = self._squares + count * (wide_var + wide_mean**2)
+        if self.passes == 1:
+            return mean, var
+        wide_mean = self._sum / self._count
+        return wide_mean.to(mean), (self._squares / self._count - wide_mean**2).clamp(min=0).to(var)
 
 
-def bake_statistics(model: nn.Module, names: Iterable[str], run: Callable[[], object]) -> None:
-    """Store in the named layers the statistics that `run` sends through them, for eval mode.
+def bake_statistics(model: nn.Module, names: Iterable[str], run: Callable[[], object]) -> list[str]:
+    """Store in the named layers the statistics that `run` has them use, and leave them in eval mode.
 
     The biased variance is stored: it is what the batch was normalised by, so that the same batch gives the same
-    output afterwards.
+    output afterwards. Where source statistics are mixed in, so they are here.
+
+    Returns:
+        The layers that ran several times, whose statistics are those of all passes together.
     """
-    recorders = {name: _Recorder() for name in names}
-    handles = [model.get_submodule(name).register_forward_pre_hook(hook) for name, hook in recorders.items()]
-    try:
-        run()
-    finally:
-        for handle in handles:
-            handle.remove()
-    for name, recorder in recorders.items():
+    bakers = {name: _Baker(_prior_mix(model.get_submodule(name))) for name in names}
+    for name, baker in bakers.items():
+        attach(model.get_submodule(name), baker)
+    run()
+    for name in bakers:
         layer = batch_norm(model, name)
-        layer.track_running_stats = True
-        if recorder.statistics is None:  # one value per channel: the layer used its stored statistics
-            continue
-        mean, var = recorder.statistics
-        if layer.running_mean is None:
-            layer.register_buffer("running_mean", torch.empty_like(mean))
-            layer.register_buffer("running_var", torch.empty_like(var))
-        _write(layer, (mean, var))
+        layer.training, layer.track_running_stats = False, True
+    return [name for name, baker in bakers.items() if baker.passes > 1]
+
+
+def uses_the_batch(module: nn.Module) -> bool:
+    """Tell whether a normalisation layer uses statistics of every batch, alone or mixed with those of the source."""
+    return module.training or _prior_mix(module) is not None
+
+
+def _prior_mix(module: nn.Module) -> PriorMix | None:
+    return next((hook for hook in hooks_of(module) if isinstance(hook, PriorMix)), None)

@@ -114,8 +114,9 @@ class Snapshot:
             return 0.0
         moved = torch._foreach_norm([live - copy.to(live) for live, copy in pairs])
         size = torch._foreach_norm([copy for _, copy in pairs])
-        moved_norm = torch.stack([norm.float().cpu() for norm in moved]).norm()
-        size_norm = torch.stack([norm.float().cpu() for norm in size]).norm()
+        place = moved[0].device  # one transfer for all, instead of one for each
+        moved_norm = torch.stack([norm.float().to(place) for norm in moved]).norm()
+        size_norm = torch.stack([norm.float().to(place) for norm in size]).norm()
         return float(moved_norm / size_norm.clamp_min(torch.finfo(torch.float32).tiny))
 
 

@@ -27,7 +27,10 @@ def write_arrays(dataset: DataSet, folder: Path, plan: Plan, tally: Tally) -> No
     """
     positions = _readable_positions(dataset)
     if not len(positions):
-        raise DataError(f"none of the {len(dataset)} images of {dataset.name} can be read; nothing was written")
+        reason = (
+            f"none of the {len(dataset)} images of {dataset.name} can be read" if len(dataset) else "there is no image"
+        )
+        raise DataError(f"{reason}; nothing was written")
     unreadable = len(dataset) - len(positions)
     height, width = dataset.size
     open_destination(

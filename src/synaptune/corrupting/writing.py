@@ -27,7 +27,7 @@ from synaptune.data.folder import FileImages, read_images
 from synaptune.data.loading import load
 from synaptune.data.readers.corrupted_arrays import load_array
 from synaptune.data.report import ReadReport
-from synaptune.errors import DataError, OptionError
+from synaptune.errors import DataError, InputError, OptionError
 from synaptune.shifts.corruption import CORRUPTIONS, SEVERITIES, check_request
 from synaptune.shifts.presets import Size
 
@@ -110,14 +110,19 @@ def write_corrupted(
 
     Raises:
         DataError: there is no image, or the destination cannot be written.
+        InputError: an array holds no images, or its labels are not whole numbers.
         OptionError: options contradict each other, or the destination holds something else.
     """
     plan = _plan(corruptions, severities, seed, size, workers)
     folder = Path(destination).expanduser()
     source = _known(source)
+    if labels is not None and not _is_array(source):
+        raise OptionError("labels= (--labels) goes with a .npy file or an array; other sources have their own")
     if isinstance(source, Path):
         _check_apart(source, folder)
     dataset = _dataset(source, labels, fit)
+    if fit is not None and not _is_of_files(source, dataset):
+        raise OptionError("fit= (--fit) brings image files to one size; the images of arrays and data sets have one")
     tally = Tally(len(dataset) * len(plan.corruptions) * len(plan.severities), progress)
     if (layout or ("tree" if _is_of_files(source, dataset) else "arrays")) == "arrays":
         write_arrays(dataset, folder, plan, tally)
@@ -161,6 +166,10 @@ def _check_apart(source: Path, folder: Path) -> None:
         )
 
 
+def _is_array(source: Path | DataSet | NDArray[np.uint8]) -> bool:
+    return isinstance(source, np.ndarray) or (isinstance(source, Path) and source.suffix == ".npy" and source.is_file())
+
+
 def _is_of_files(source: Path | DataSet | NDArray[np.uint8], dataset: DataSet) -> bool:
     return isinstance(source, Path) and isinstance(dataset.images, FileImages)
 
@@ -185,7 +194,7 @@ def _dataset(
         return source
     if isinstance(source, np.ndarray):
         return _array_set("array", source, labels)
-    if source.suffix == ".npy" and source.is_file():
+    if _is_array(source):
         beside = source.with_name("labels.npy")
         if labels is None and beside.is_file() and beside != source:
             labels = beside
@@ -198,8 +207,12 @@ def _dataset(
 def _array_set(name: str, images: NDArray[Any], labels: str | Path | NDArray[np.integer[Any]] | None) -> DataSet:
     if isinstance(labels, str | Path):
         labels = load_array(Path(labels).expanduser())
-    known = np.full(len(images), UNLABELLED) if labels is None else np.asarray(labels).astype(np.int64)
-    return DataSet(name, "", images, known)
+    if labels is None:
+        return DataSet(name, "", images, np.full(images.shape[:1], UNLABELLED))
+    known = np.asarray(labels)
+    if known.dtype.kind not in "iu":
+        raise InputError(f"{name}: labels must be whole numbers, one for each image, not {known.dtype} {known.shape}")
+    return DataSet(name, "", images, known.astype(np.int64))
 
 
 def _file_set(source: Path, fit: Fit | None) -> DataSet:

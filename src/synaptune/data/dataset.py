@@ -64,16 +64,17 @@ class DataSet:
         if images.dtype != np.uint8 or images.ndim != 4 or images.shape[-1] != 3:
             raise InputError(
                 f"{self.name}: images must be uint8 (n, height, width, 3), not {images.dtype} {tuple(images.shape)}"
+                f"{_advice(images)}"
             )
         labels = np.array(self.labels, np.int64)
         if labels.shape != (len(images),):
             raise InputError(f"{self.name}: {len(images)} images but labels of shape {labels.shape}")
         highest = int(labels.max(initial=UNLABELLED))
         if int(labels.min(initial=0)) < UNLABELLED or (self.classes and highest >= len(self.classes)):
-            raise InputError(
-                f"{self.name}: labels must lie between -1 (unknown) and {len(self.classes) - 1}, "
-                f"found {int(labels.min())} to {highest}"
+            allowed = (
+                f"lie between -1 (unknown) and {len(self.classes) - 1}" if self.classes else "be -1 (unknown) or more"
             )
+            raise InputError(f"{self.name}: labels must {allowed}, found {int(labels.min())} to {highest}")
         labels.flags.writeable = False
         object.__setattr__(self, "labels", labels)
 
@@ -161,3 +162,22 @@ class DataSet:
             return replace(self, images=np.array(self.images))
         pixels, readable = self.images.read(np.arange(len(self), dtype=np.int64))
         return replace(self, images=pixels, labels=self.labels[readable])
+
+
+def _advice(images: Images) -> str:
+    """Say how to make images of an array that is nearly one."""
+    match tuple(images.shape):
+        case _ if images.dtype != np.uint8:
+            return "; bring the values to 0..255 and convert them with astype(numpy.uint8)"
+        case (_, _, 3):
+            return "; a single image needs a leading axis: images[None]"
+        case (_, _, _):
+            return "; grey images need three channels: numpy.repeat(images[..., None], 3, axis=-1)"
+        case (_, _, _, 1):
+            return "; grey images need three channels: numpy.repeat(images, 3, axis=-1)"
+        case (_, 3, _, _):
+            return "; channels come last: images.transpose(0, 2, 3, 1)"
+        case (_, _, _, 4):
+            return "; leave the transparency out: images[..., :3]"
+        case _:
+            return ""

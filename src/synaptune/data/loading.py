@@ -55,6 +55,11 @@ def load(
         raise
     except OSError as error:
         raise DataError(f"{entry.name} is on disk but cannot be read ({error}); check the permissions") from error
+    except MemoryError as error:
+        raise DataError(f"{', '.join(map(str, paths))}: not enough memory to read it; close other programs") from error
+    except Exception as error:
+        # Whatever else a reader stumbles over is something in a file that does not belong there.
+        raise DataError(f"{', '.join(map(str, paths))}: damaged ({error}); delete it and get it again") from error
 
 
 def _looks_like_path(name: str) -> bool:

@@ -111,7 +111,7 @@ def _section(group: RowGroup, differing: Sequence[str]) -> Section:
         panels=tuple(panel for panel in panels if panel is not None),
         shares=class_shares(group),
         costs=tuple(found),
-        cost=cost_table(found),
+        cost=cost_table(found, batch=group.switches.get("batch")),
         absent=_absent_table(group),
         stamp=section_stamp(group),
     )
@@ -164,7 +164,7 @@ def _bars(grid: Grid) -> tuple[Bar, ...]:
 
 def _title(group: RowGroup, differing: Sequence[str]) -> str:
     data = group.switches.get("data")
-    where = listing(data) if isinstance(data, list) else str(data or "")
+    where = listing(data) if isinstance(data, list) else switch_value("data", data) if data else ""
     severity = group.switches.get("severity")
     parts = [str(group.switches["model"]), where, f"severity {severity}" if severity else ""]
     parts += [

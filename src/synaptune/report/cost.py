@@ -11,7 +11,7 @@ from synaptune.report.noise import Estimate
 from synaptune.report.rows import ResultRow
 from synaptune.report.sections import RowGroup
 from synaptune.report.table import Column, Line, Place, Table
-from synaptune.report.wording import number, percent
+from synaptune.report.wording import count, number, percent
 
 __all__ = ["Cost", "cost_table", "costs"]
 
@@ -48,12 +48,12 @@ def costs(group: RowGroup, grid: Grid | None) -> list[Cost]:
     return [_cost(method, rows, plain=plain, grid=grid) for method, rows in measured.items()]
 
 
-def cost_table(found: Sequence[Cost]) -> Table | None:
-    """Lay out the costs; None when nothing was timed or counted."""
+def cost_table(found: Sequence[Cost], *, batch: int | None = None) -> Table | None:
+    """Lay out the costs of batches of that many images; None when nothing was timed or counted."""
     if all(cost.ms_p50 is None and cost.forwards is None and cost.peak_mb is None for cost in found):
         return None
     columns = (
-        Column("mean error"),
+        Column("mean error, %"),
         Column("ms per batch, median"),
         Column("ms per batch, 95 %"),
         Column("times source"),
@@ -61,14 +61,15 @@ def cost_table(found: Sequence[Cost]) -> Table | None:
         Column("backwards per image"),
         Column("peak MB"),
     )
+    size = f"A batch is {count(batch, 'image')}. " if batch else ""
     return Table(
         title="What it costs",
         corner="method",
         columns=columns,
         lines=tuple(Line(cost.method, tuple(map(_place, _texts(cost)))) for cost in found),
         caption=(
-            "Times hold for this run's machine, its load and its threads. 95 %: one batch in twenty takes longer. "
-            "On a CPU, peak memory is that of the whole process."
+            f"{size}Times hold for this run's machine, its load and its threads. 95 %: one batch in twenty takes "
+            "longer. On a CPU, peak memory is that of the whole process."
         ),
     )
 

@@ -1,6 +1,6 @@
 """The report as a value: everything that a page says, before anyone decides how it looks.
 
-`build_report` computes it from rows; `synaptune.report.page` and `synaptune.report.markdown` show it.
+`build_report` computes it from rows; `synaptune.report.html.page` and `synaptune.report.markdown` show it.
 """
 
 from __future__ import annotations

@@ -17,7 +17,9 @@ __all__ = ["section_stamp", "stream_stamp"]
 def section_stamp(group: RowGroup) -> Stamp:
     """Spell the switches, seeds and runs of a section, and every option of every method."""
     rows = group.rows
-    switches = [(switch_name(name), _value(name, group.switches.get(name))) for name in SWITCHES if name != "versions"]
+    # Libraries have a list of their own; delta belongs to the correlated order and means nothing under another.
+    apart = {"versions"} if group.switches.get("order") == "correlated" else {"versions", "delta"}
+    switches = [(switch_name(name), _value(name, group.switches.get(name))) for name in SWITCHES if name not in apart]
     general = [
         *switches,
         ("seeds", ", ".join(map(str, sorted({row.seed for row in rows})))),
@@ -26,7 +28,7 @@ def section_stamp(group: RowGroup) -> Stamp:
     ]
     versions = group.switches.get("versions")
     libraries = versions.items() if isinstance(versions, Mapping) else ()
-    groups = [("Protocol", general), ("Library versions", [(str(name), str(value)) for name, value in libraries])]
+    groups = [("Settings", general), ("Library versions", [(str(name), str(value)) for name, value in libraries])]
     groups += [(f"Options of {method}", _options(group, method)) for method in group.methods]
     groups.append(("Images, by digest of their recipe", [(shift.name, shift.key[1]) for shift in group.shifts]))
     said = [(title, tuple(pair for pair in pairs if pair[1])) for title, pairs in groups]

@@ -9,6 +9,7 @@ from synaptune.report.finding import Finding, FindingKind
 from synaptune.report.grid import Comparison, Grid
 from synaptune.report.noise import Estimate
 from synaptune.report.sections import Shift
+from synaptune.report.wording import change as signed
 from synaptune.report.wording import count, listing, percent, points
 
 __all__ = ["SOURCE", "error_findings", "headline", "noun"]
@@ -173,4 +174,4 @@ def _interval(comparison: Comparison, grid: Grid) -> str:
         groups.append(shared or [delta.value])
     interval = bootstrap_interval(groups)
     low, high = sorted((-interval.low, -interval.high))
-    return f"95 % interval over corruptions {low:.1f} to {high:.1f}".replace("-", "−")
+    return f"95 % interval over corruptions {signed(low).lstrip('+')} to {signed(high).lstrip('+')}"

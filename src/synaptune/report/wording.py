@@ -64,6 +64,7 @@ _SWITCH_VALUES = {
     "oracle_every=0": "never",
     "oracle_every=None": "never",
     "full_batch=None": "as in the pass",
+    "data=sample": "the bundled images",
 }
 
 

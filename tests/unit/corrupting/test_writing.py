@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from synaptune import shifts
 from synaptune.corrupting import files, tree, write_corrupted
 from synaptune.data import DataSet
 from synaptune.data.decode import Fit
-from synaptune.errors import DataError, OptionError, UnknownNameError
+from synaptune.errors import DataError, InputError, OptionError, UnknownNameError
 
 TWO = ("fog", "contrast")
 
@@ -314,6 +315,42 @@ def test_bad_options_are_refused_before_anything_is_written(array: Path, tmp_pat
     ):
         with pytest.raises(error):
             write_corrupted(array, tmp_path / "out", **options)  # type: ignore[arg-type]
+    assert not (tmp_path / "out").exists()
+
+
+def test_labels_are_refused_where_the_source_has_its_own(photos: Path, tmp_path: Path) -> None:
+    named = DataSet("toy", "test", noise(3), np.array([1, 0, 1]), ("cat", "dog"))
+    for source in (photos, named):
+        with pytest.raises(OptionError, match=r"labels= \(--labels\) goes with a \.npy file or an array"):
+            write_corrupted(source, tmp_path / "out", corruptions=["fog"], labels=np.array([0, 1, 0]))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_size_is_refused_where_images_have_one_already(array: Path, tmp_path: Path) -> None:
+    named = DataSet("toy", "test", noise(3), np.array([1, 0, 1]), ("cat", "dog"))
+    for source in (array, noise(3), named):
+        with pytest.raises(OptionError, match=r"fit= \(--fit\) brings image files to one size"):
+            write_corrupted(source, tmp_path / "out", corruptions=["fog"], fit=Fit(8, 8))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("labels", [np.array([0.0, 1.9]), np.array(["cat", "dog"]), np.array([True, False])], ids=str)
+def test_labels_that_are_not_whole_numbers_are_refused(labels: NDArray[Any], array: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "wrong.npy", labels)
+    for given in (labels, tmp_path / "wrong.npy"):
+        with pytest.raises(InputError, match=r"array: labels must be whole numbers, one for each image, not .* \(2,\)"):
+            write_corrupted(noise(2), tmp_path / "out", corruptions=["fog"], labels=given)
+    np.save(array.with_name("labels.npy"), np.zeros(10))
+    with pytest.raises(InputError, match=r"test: labels must be whole numbers.*not float64 \(10,\)"):
+        write_corrupted(array, tmp_path / "out", corruptions=["fog"])
+    assert not (tmp_path / "out").exists()
+
+
+def test_arrays_that_hold_no_images_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"there is no image; nothing was written"):
+        write_corrupted(noise(0), tmp_path / "out", corruptions=["fog"])
+    with pytest.raises(InputError, match=r"images must be uint8 \(n, height, width, 3\), not uint8 \(\)"):
+        write_corrupted(np.array(3, np.uint8), tmp_path / "out", corruptions=["fog"])
     assert not (tmp_path / "out").exists()
 
 

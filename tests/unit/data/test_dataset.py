@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Any
 
 import numpy as np
@@ -164,6 +165,37 @@ class TestDataSet:
                 DataSet("toy", "", images, np.zeros(2, np.int64))  # type: ignore[arg-type]
         with pytest.raises(InputError, match="2 images but labels of shape"):
             DataSet("toy", "", noise(2), np.zeros(3, np.int64))
+
+    @pytest.mark.parametrize(
+        ("images", "advice"),
+        [
+            (
+                np.zeros((2, 4, 4, 3), np.float32),
+                "bring the values to 0..255 and convert them with astype(numpy.uint8)",
+            ),
+            (np.zeros((4, 5, 3), np.uint8), "a single image needs a leading axis: images[None]"),
+            (np.zeros((2, 4, 4), np.uint8), "numpy.repeat(images[..., None], 3, axis=-1)"),
+            (np.zeros((2, 4, 4, 1), np.uint8), "numpy.repeat(images, 3, axis=-1)"),
+            (np.zeros((2, 3, 4, 4), np.uint8), "channels come last: images.transpose(0, 2, 3, 1)"),
+            (np.zeros((2, 4, 4, 4), np.uint8), "leave the transparency out: images[..., :3]"),
+        ],
+        ids=["float", "single", "grey", "grey channel", "channels first", "transparent"],
+    )
+    def test_an_array_that_is_nearly_images_is_told_how_to_become_some(self, images: Any, advice: str) -> None:
+        with pytest.raises(InputError, match=rf"; .*{re.escape(advice)}$"):
+            DataSet("toy", "", images, np.zeros(len(images), np.int64))
+        if images.dtype == np.uint8:
+            cured = eval(advice.rpartition(": ")[2], {"images": images, "numpy": np})
+            DataSet("toy", "", cured, np.zeros(len(cured), np.int64))
+
+    def test_an_array_that_is_far_from_images_gets_no_advice(self) -> None:
+        for shape in ((), (7,), (2, 48), (2, 4, 4, 7)):
+            with pytest.raises(InputError, match=rf"not uint8 {re.escape(str(shape))}$"):
+                DataSet("toy", "", np.zeros(shape, np.uint8), np.zeros(2, np.int64))
+
+    def test_labels_without_class_names_must_be_numbers_of_classes_all_the_same(self) -> None:
+        with pytest.raises(InputError, match=r"labels must be -1 \(unknown\) or more, found -5 to 3$"):
+            DataSet("toy", "", noise(2), np.array([3, -5]))
 
     @pytest.mark.parametrize("labels", [[0, 2], [-2, 0]])
     def test_labels_must_fit_the_classes(self, labels: list[int]) -> None:

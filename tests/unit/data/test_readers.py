@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import dataclasses
 import gzip
 import io
 import pickle
@@ -21,9 +22,12 @@ import scipy.io
 from PIL import Image
 
 from synaptune.data import DataSet, load, shared_root
+from synaptune.data.catalogue import entry_named
+from synaptune.data.entry import Place, Request
 from synaptune.data.images import JoinedImages
+from synaptune.data.readers.corrupted_arrays import load_array
 from synaptune.data.readers.imagenet import imagenet_ids, imagenet_names
-from synaptune.errors import DataError, OptionError, UnknownNameError
+from synaptune.errors import DataError, InputError, OptionError, UnknownNameError
 
 GENERATOR_SEED = 7
 
@@ -146,6 +150,78 @@ def test_an_array_with_objects_is_never_unpickled(tmp_path: Path, pixels: Any, l
     np.save(tmp_path / "CIFAR-10-C/fog.npy", np.array([{}], dtype=object), allow_pickle=True)
     with pytest.raises(DataError, match="not a complete"):
         load("cifar10-c", root=tmp_path, corruption="fog", severity=1)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"{'descr': '|u1', 'fortran_order': False, 'shape': (((",  # ends in the middle of an expression
+        b"{'descr': '|u1', 'fortran_order': False, 'shape': (10,), }\n  stray\n indented",
+        b"{'descr': 'nonsense', 'fortran_order': False, 'shape': (10,), }",
+        b"{'descr': '|u1', 'fortran_order': False, 'shape': (-3, 32), }",
+        b"\x00\xff\xfe" * 10,
+    ],
+)
+def test_a_damaged_header_of_an_array_is_an_error(tmp_path: Path, pixels: Any, labels: Any, header: bytes) -> None:
+    write_corrupted(tmp_path, pixels, labels)
+    path = tmp_path / "CIFAR-10-C/fog.npy"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header) + 1) + header + b"\n" + bytes(100))
+    with pytest.raises(DataError, match=r"fog\.npy is not a complete \.npy file of numbers.*get or make it again"):
+        load("cifar10-c", root=tmp_path, corruption="fog", severity=1)
+
+
+def test_something_else_under_the_name_of_an_array_is_not_recommended_for_unpickling(tmp_path: Path) -> None:
+    path = tmp_path / "images.npy"
+    for content in (b"", b"<html>", pickle.dumps({}), b"PK\x03\x04 an archive"):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match="does not begin like one") as caught:
+            load_array(path)
+        assert "pickle" not in str(caught.value)
+    with pytest.raises(DataError, match=r"there is no file .*absent\.npy"):
+        load_array(tmp_path / "absent.npy")
+    with pytest.raises(DataError, match=r"not a complete \.npy file"):
+        load_array(tmp_path)
+
+
+def test_an_array_that_may_not_be_read_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "images.npy", np.zeros(3))
+
+    def refuse(path: Path, *args: object, **options: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(DataError, match=r"images\.npy may not be read; correct its permissions"):
+        load_array(tmp_path / "images.npy")
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (
+            IndexError("list index out of range"),
+            r"data\.bin: damaged \(list index out of range\); delete it and get it",
+        ),
+        (InputError("labels must lie between"), r"data\.bin: damaged \(labels must lie between\)"),
+        (MemoryError(), r"data\.bin: not enough memory to read it; close other programs"),
+        (PermissionError(13, "Permission denied"), r"is on disk but cannot be read.*check the permissions"),
+        (DataError("as it is"), "^as it is$"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_whatever_a_reader_stumbles_over_names_the_file(tmp_path: Path, problem: Exception, words: str) -> None:
+    def read(request: Request) -> DataSet:
+        raise problem
+
+    entry = dataclasses.replace(entry_named("cifar10"), splits={"test": (Place(("data.bin",), read),)})
+    (tmp_path / "data.bin").touch()
+    with pytest.raises(DataError, match=words):
+        load(entry, root=tmp_path)
+
+
+def test_a_label_that_no_class_has_is_damage(tmp_path: Path, pixels: Any, labels: Any) -> None:
+    write_binary(tmp_path / "cifar-10-batches-bin/test_batch.bin", pixels, labels + 200)
+    with pytest.raises(DataError, match=r"test_batch\.bin: damaged .*labels must lie between -1 \(unknown\) and 9"):
+        load("cifar10", root=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -295,6 +371,31 @@ def test_listed_images_that_are_missing_are_an_error(tmp_path: Path) -> None:
         load("mnist-m", root=tmp_path)
 
 
+LISTS = [
+    (b"<html>\n<body>not found</body>\n", "is not a list of NAME LABEL lines: '<html>'"),
+    (b"00000000.png\n", "is not a list of NAME LABEL lines: '00000000.png'"),
+    (b"00000000.png seven\n", "is not a list of NAME LABEL lines: '00000000.png seven'"),
+    (b"00000000.png -7\n", "is not a list of NAME LABEL lines"),
+    (b"00000000.png 7 7\n", "is not a list of NAME LABEL lines"),
+    (b"\x89PNG\r\n\x1a\n", "is not plain text"),
+    (b"\n \n", "is an empty list"),
+]
+
+
+@pytest.mark.parametrize(("content", "words"), LISTS)
+def test_junk_in_place_of_a_list_of_labels_is_an_error(tmp_path: Path, content: bytes, words: str) -> None:
+    folder = tmp_path / "mnist_m"
+    (folder / "mnist_m_test").mkdir(parents=True)
+    (folder / "mnist_m_test_labels.txt").write_bytes(content)
+    with pytest.raises(DataError, match=rf"mnist_m_test_labels\.txt {words}.*get it again"):
+        load("mnist-m", root=tmp_path)
+    with tarfile.open(folder / "mnist_m_test.tar", "w") as tar:
+        tar.add(folder / "mnist_m_test_labels.txt", "mnist_m/mnist_m_test_labels.txt")
+    (folder / "mnist_m_test_labels.txt").unlink()
+    with pytest.raises(DataError, match=rf"mnist_m_test\.tar/.*mnist_m_test_labels\.txt {words}.*get it again"):
+        load("mnist-m", root=tmp_path)
+
+
 def test_a_truncated_tar_is_an_error(tmp_path: Path, pixels: Any) -> None:
     (tmp_path / "mnist_m").mkdir()
     path = tmp_path / "mnist_m/mnist_m_test.tar"
@@ -378,9 +479,34 @@ def test_flat_validation_images_take_labels_from_the_kaggle_list(tmp_path: Path)
     assert load("imagenet", root=tmp_path).labels.tolist() == labels
 
 
-def test_flat_validation_images_take_labels_from_the_developers_kit(tmp_path: Path) -> None:
-    labels = write_flat_validation(tmp_path)
-    kit = tmp_path / "imagenet/ILSVRC2012_devkit_t12/data"
+@pytest.mark.parametrize(("content", "words"), LISTS)
+def test_junk_in_val_txt_is_an_error(tmp_path: Path, content: bytes, words: str) -> None:
+    write_flat_validation(tmp_path)
+    (tmp_path / "imagenet/val.txt").write_bytes(content)
+    with pytest.raises(DataError, match=rf"val\.txt {words}"):
+        load("imagenet", root=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("Image,Label\nILSVRC2012_val_00000001,n01440764 1 2 3 4\n", 2),
+        ("ImageId,PredictionString\nILSVRC2012_val_00000001\n", 2),
+        ("ImageId,PredictionString\nILSVRC2012_val_00000001,n01440764 1 2 3 4\nILSVRC2012_val_00000002, \n", 3),
+        ("ImageId,PredictionString\nILSVRC2012_val_00000001,n00000000 1 2 3 4\n", 2),
+    ],
+    ids=["other columns", "column missing", "cell empty", "class unknown"],
+)
+def test_a_kaggle_list_without_its_columns_is_an_error(tmp_path: Path, content: str, line: int) -> None:
+    write_flat_validation(tmp_path)
+    (tmp_path / "imagenet/LOC_val_solution.csv").write_text(content)
+    words = rf"LOC_val_solution\.csv has no ImageId and PredictionString in line {line}; get it again"
+    with pytest.raises(DataError, match=words):
+        load("imagenet", root=tmp_path)
+
+
+def write_kit(root: Path, labels: list[int]) -> Path:
+    kit = root / "imagenet/ILSVRC2012_devkit_t12/data"
     kit.mkdir(parents=True)
     numbers = np.random.default_rng(0).permutation(1000) + 1
     synsets = np.array(
@@ -389,7 +515,34 @@ def test_flat_validation_images_take_labels_from_the_developers_kit(tmp_path: Pa
     )
     scipy.io.savemat(kit / "meta.mat", {"synsets": synsets})
     (kit / "ILSVRC2012_validation_ground_truth.txt").write_text("\n".join(str(numbers[label]) for label in labels))
+    return kit
+
+
+def test_flat_validation_images_take_labels_from_the_developers_kit(tmp_path: Path) -> None:
+    labels = write_flat_validation(tmp_path)
+    write_kit(tmp_path, labels)
     assert load("imagenet", root=tmp_path).labels.tolist() == labels
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "text", "without synsets", "other synsets"])
+def test_a_damaged_meta_mat_is_an_error(tmp_path: Path, damage: str) -> None:
+    path = write_kit(tmp_path, write_flat_validation(tmp_path)) / "meta.mat"
+    if damage == "without synsets":
+        scipy.io.savemat(path, {"x": np.zeros(3)})
+    elif damage == "other synsets":
+        scipy.io.savemat(path, {"synsets": np.zeros(3)})
+    else:
+        path.write_bytes({"truncated": path.read_bytes()[:5000], "empty": b"", "text": b"<html>" * 100}[damage])
+    with pytest.raises(DataError, match=r"meta\.mat is not the developers' kit's .*; unpack the kit again"):
+        load("imagenet", root=tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "490\nseven\n", "1\n1002\n", "0\n", "1.5\n"])
+def test_numbers_that_the_kit_does_not_know_are_an_error(tmp_path: Path, content: str) -> None:
+    kit = write_kit(tmp_path, write_flat_validation(tmp_path))
+    (kit / "ILSVRC2012_validation_ground_truth.txt").write_text(content)
+    with pytest.raises(DataError, match=r"ground_truth\.txt is not a list of class numbers of meta\.mat"):
+        load("imagenet", root=tmp_path)
 
 
 def test_flat_validation_images_without_a_list_are_an_error(tmp_path: Path) -> None:
@@ -439,6 +592,16 @@ def test_tiny_imagenet_agrees_between_train_val_and_its_shifts(tmp_path: Path) -
     ):
         assert (dataset.labels.tolist(), brightness(dataset)) == ([0, 1], [10, 20])
         assert dataset.classes == ids
+
+
+@pytest.mark.parametrize(
+    "content", ["", "<html>\n", "val_10.JPEG\tn01443537\t0\nval_20.JPEG\n", "val_10.JPEG n01443537"]
+)
+def test_annotations_without_their_label_column_are_an_error(tmp_path: Path, content: str) -> None:
+    write_jpeg(tmp_path / "tiny-imagenet-200/val/images/val_10.JPEG", 10, (64, 64))
+    (tmp_path / "tiny-imagenet-200/val/val_annotations.txt").write_text(content)
+    with pytest.raises(DataError, match=r"val_annotations\.txt is not a list of FILE<tab>WNID lines; get it again"):
+        load("tiny-imagenet", root=tmp_path)
 
 
 def test_a_path_is_read_as_class_folders(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from synaptune.metrics import bootstrap_interval
 from synaptune.report import build_report
 from synaptune.report.finding import FindingKind
 from tests.unit.report.made_rows import CORRUPTIONS, failed, full_row, full_run, row, table
@@ -54,6 +55,24 @@ def test_the_same_numbers_make_no_difference() -> None:
 def test_the_best_is_held_against_the_next_best(nhl: float, kind: FindingKind, words: str) -> None:
     texts = sentences(table(source=[50.0] * 15, tent=[40.0] * 15, nhl=[nhl] * 15), kind)
     assert any(words in text for text in texts), texts
+
+
+@pytest.mark.parametrize(
+    ("leads", "signs"),
+    [
+        ([5.0] * 15, ("", "")),
+        ([0.02] * 7 + [-0.02] * 8, ("", "")),  # what rounds to nothing has no sign
+        ([-20.0, 22.0] * 7 + [1.0], ("−", "")),
+    ],
+    ids=["clear", "nothing", "across zero"],
+)
+def test_the_interval_of_a_lead_has_signs_that_can_be_read(leads: list[float], signs: tuple[str, str]) -> None:
+    rows = table(source=[70.0] * 15, tent=[40.0] * 15, nhl=[40.0 - lead for lead in leads])
+    texts = [text for text in sentences(rows) if "the two best" in text or "the next best" in text]
+    assert len(texts) == 1
+    found = bootstrap_interval([[-lead] for lead in leads])
+    low, high = (f"{sign}{abs(end):.1f}" for sign, end in zip(signs, (found.high, found.low), strict=True))
+    assert f"95 % interval over corruptions {low} to {high}" in texts[0]
 
 
 def test_the_headline_is_the_gain_in_one_sentence() -> None:

@@ -99,6 +99,43 @@ def test_the_page_holds_what_the_report_says() -> None:
     assert "corruption seed" in words
 
 
+@pytest.mark.parametrize(
+    ("images", "caption"),
+    [
+        (10_000, "Mean error in percent, with its noise; shorter is better."),
+        (None, "Mean error in percent; shorter is better."),
+    ],
+)
+def test_bars_say_what_they_show(images: int | None, caption: str) -> None:
+    page = to_html(build_report([row("source", error=50.0, images=images), row("norm", error=30.0, images=images)]))
+    assert re.findall(r'<table class="bars"><caption>(.*?)</caption>', page) == [caption]
+    assert ("±" in page.partition('class="bars"')[2].partition("</table>")[0]) == ("noise" in caption)
+
+
+def test_small_drawings_name_their_axes_in_words() -> None:
+    report = build_report(full_run({"source": 40.0, "nhl": 20.0}, CORRUPTIONS[:3]))
+    words = PageCheck(to_html(report)).words
+    for group in report.series:
+        panel = group.panels[0]
+        assert f"Upwards: {panel.y_label}; across: {panel.x_label}. Scales differ between drawings." in words
+
+
+def test_long_lists_of_the_protocol_are_folded_and_what_decides_a_number_is_not() -> None:
+    rows = [made | {"options": {"lr": 0.001}} for made in full_run({"source": 40.0, "nhl": 20.0}, CORRUPTIONS[:3])]
+    page = to_html(build_report(rows))
+    stamp = page.partition('<div class="stamp">')[2].partition("</div>")[0]
+    folded = re.findall(r"<details><summary>(.*?)</summary><dl>(.*?)</dl></details>", stamp)
+    assert [title for title, _ in folded] == [
+        "Options of source",
+        "Options of nhl",
+        "Images, by digest of their recipe",
+    ]
+    assert "<dt>lr</dt><dd>0.001</dd>" in folded[1][1]
+    assert re.findall(r"<section><h4>(.*?)</h4>", stamp) == ["Settings", "Library versions"]
+    css = re.findall(r"@media print \{(.*)", page, re.DOTALL)[0]
+    assert ".stamp details > summary { display: block;" in css, "on paper, a list would have lost its title"
+
+
 def test_each_shift_can_be_chosen_without_a_script() -> None:
     page = to_html(build_report(full_run({"source": 40.0, "nhl": 20.0}, CORRUPTIONS[:4])))
     groups = re.findall(r'<input type="radio" name="(s0-p)" id="s0-p-r\d" class="pick (p\d)"( checked)?', page)

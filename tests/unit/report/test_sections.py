@@ -49,6 +49,24 @@ def test_the_strength_of_correlation_is_a_switch_where_the_order_is_correlated()
     assert len(groups(row("norm", delta=0.1), row("tent"))) == 1
 
 
+@pytest.mark.parametrize(
+    ("order", "delta", "said"), [("correlated", 0.1, ["0.1"]), ("dataset", None, []), ("shuffled", None, [])]
+)
+def test_the_strength_of_correlation_is_told_only_where_the_order_is_correlated(
+    order: str, delta: float | None, said: list[str]
+) -> None:
+    (section,) = build_report([row("norm", order=order, delta=delta)]).sections
+    settings = dict(section.stamp.groups)["Settings"]
+    assert [value for name, value in settings if name == "delta of the correlated order"] == said
+    assert "order of images" in dict(settings)
+
+
+def test_the_bundled_images_are_called_so() -> None:
+    (section,) = build_report([row("norm", data="sample")]).sections
+    assert section.title == "zoo:made, the bundled images, severity 5"
+    assert ("data", "the bundled images") in dict(section.stamp.groups)["Settings"]
+
+
 def test_seeds_are_repeats_and_averaged() -> None:
     (group,) = groups(row("norm", error=10.0), row("norm", error=12.0, seed=1))
     report = build_report([row("norm", error=10.0), row("norm", error=12.0, seed=1)])

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from synaptune.report import build_report, to_markdown
 from synaptune.report.table import Column, Line, Place, Table
 from tests.unit.report.made_rows import CORRUPTIONS, failed, full_run, row, table
@@ -44,6 +46,18 @@ def test_cells_without_a_number_are_listed_with_their_reason() -> None:
     (section,) = build_report([row("source"), failed("norm", seed=3)]).sections
     assert section.absent is not None
     assert section.absent.cells()[1] == ["norm", "fog", "3", "failed", "out of memory"]
+
+
+@pytest.mark.parametrize(
+    ("batch", "opening"),
+    [(334, "A batch is 334 images. Times hold"), (1, "A batch is 1 image. Times hold"), (None, "Times hold")],
+)
+def test_costs_say_of_which_batches_and_in_which_unit(batch: int | None, opening: str) -> None:
+    rows = [made | {"batch": batch} for made in full_run({"source": 40.0, "nhl": 20.0}, CORRUPTIONS[:2])]
+    (section,) = build_report(rows).sections
+    assert section.cost is not None
+    assert section.cost.caption.startswith(opening)
+    assert section.cost.columns[0].name == "mean error, %"
 
 
 def test_text_tables_align_and_mark_the_best() -> None:

@@ -20,6 +20,8 @@ from synaptune.shifts import SEVERITIES
 
 __all__ = ["load_array", "read_corrupted_arrays"]
 
+_MAGIC = b"\x93NUMPY"
+
 
 def read_corrupted_arrays(request: Request) -> DataSet:
     """Map the images of one corruption and severity."""
@@ -48,7 +50,15 @@ def read_corrupted_arrays(request: Request) -> DataSet:
 def load_array(path: Path) -> npt.NDArray[Any]:
     """Memory-map a `.npy` file, or say that it is not a whole one."""
     try:
+        with path.open("rb") as file:
+            if not file.read(len(_MAGIC)) == _MAGIC:
+                raise EOFError("it does not begin like one")  # NumPy would recommend to unpickle it
         array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"{path} is not a complete .npy file ({error}); delete it and get it again") from error
+    except FileNotFoundError as error:
+        raise DataError(f"there is no file {path}") from error
+    except PermissionError as error:
+        raise DataError(f"{path} may not be read; correct its permissions") from error
+    except Exception as error:
+        # A damaged header is sent through Python's tokenizer, which has errors of its own.
+        raise DataError(f"{path} is not a complete .npy file of numbers ({error}); get or make it again") from error
     return array

@@ -24,7 +24,7 @@ from synaptune.data.decode import Blob, Fit
 from synaptune.data.entry import Request
 from synaptune.data.extras import need
 from synaptune.data.folder import FileImages
-from synaptune.data.readers.listed_files import tar_members
+from synaptune.data.readers.listed_files import labels_by_name, read_lines, tar_members
 from synaptune.data.recipe import Recipe
 from synaptune.errors import DataError
 
@@ -86,7 +86,7 @@ def read_imagenet_listed(request: Request) -> DataSet:
     """Read the images that a list of `WNID/FILE` names, in the order of the list; the tree comes second."""
     listing, folder = request.paths
     label_of = {identity: label for label, identity in enumerate(imagenet_ids())}
-    lines = [line.strip() for line in listing.read_text(encoding="ascii").splitlines() if line.strip()]
+    lines = read_lines(listing)
     strange = [line for line in lines if line.partition("/")[0] not in label_of]
     if not lines or strange:
         raise DataError(f"{listing} is not a list of WNID/FILE lines" + (f": {strange[0]!r}" if strange else ""))
@@ -126,7 +126,9 @@ def read_tiny_imagenet_val(request: Request) -> DataSet:
     if not annotations.is_file():
         ids = _folders(folder)
         return _from_tree(request, folder, ids, _TINY, ids)
-    rows = [line.split("\t")[:2] for line in annotations.read_text(encoding="ascii").splitlines() if line.strip()]
+    rows = [line.split("\t")[:2] for line in read_lines(annotations)]
+    if not rows or min(map(len, rows)) < 2:
+        raise DataError(f"{annotations} is not a list of FILE<tab>WNID lines; get it again")
     ids = tuple(sorted({identity for _, identity in rows}))
     label_of = {identity: label for label, identity in enumerate(ids)}
     blobs = [Blob(folder / "images" / name) for name, _ in rows]
@@ -173,8 +175,7 @@ def _flat_labels(folder: Path) -> Mapping[str, int]:
     """Labels by file name, from whichever list lies beside the images."""
     for base in (folder, folder.parent):
         if (base / "val.txt").is_file():
-            pairs = (line.split() for line in (base / "val.txt").read_text(encoding="ascii").splitlines())
-            return {PurePosixPath(name).name: int(label) for name, label in pairs}
+            return {PurePosixPath(name).name: label for name, label in labels_by_name(base / "val.txt")}
         if (base / "LOC_val_solution.csv").is_file():
             return _kaggle_labels(base / "LOC_val_solution.csv")
         kit = base / "ILSVRC2012_devkit_t12" / "data"
@@ -188,17 +189,28 @@ def _flat_labels(folder: Path) -> Mapping[str, int]:
 
 def _kaggle_labels(path: Path) -> dict[str, int]:
     label_of = {identity: label for label, identity in enumerate(imagenet_ids())}
-    with path.open(newline="", encoding="ascii") as file:
-        return {f"{row['ImageId']}.JPEG": label_of[row["PredictionString"].split()[0]] for row in csv.DictReader(file)}
+    rows = csv.DictReader(read_lines(path))
+    try:
+        return {f"{row['ImageId']}.JPEG": label_of[row["PredictionString"].split()[0]] for row in rows}
+    except (KeyError, IndexError, AttributeError, csv.Error) as error:
+        raise DataError(f"{path} has no ImageId and PredictionString in line {rows.line_num}; get it again") from error
 
 
 def _kit_labels(kit: Path) -> dict[str, int]:
     # The kit counts classes 1..1000 in an order of its own; meta.mat says which WordNet id each number is.
-    synsets = need("scipy.io", "ImageNet's meta.mat").loadmat(kit / "meta.mat", squeeze_me=True)["synsets"]
+    matlab = need("scipy.io", "ImageNet's meta.mat")
     label_of = {identity: label for label, identity in enumerate(imagenet_ids())}
-    label_of_number = {int(row[0]): label_of[str(row[1])] for row in synsets if str(row[1]) in label_of}
-    numbers = np.loadtxt(kit / "ILSVRC2012_validation_ground_truth.txt", dtype=np.int64, ndmin=1)
-    return {f"ILSVRC2012_val_{index:08d}.JPEG": label_of_number[int(number)] for index, number in enumerate(numbers, 1)}
+    try:
+        synsets = matlab.loadmat(kit / "meta.mat", squeeze_me=True)["synsets"]
+        label_of_number = {str(int(row[0])): label_of[str(row[1])] for row in synsets if str(row[1]) in label_of}
+    except Exception as error:
+        # SciPy raises almost anything on damaged files.
+        raise DataError(f"{kit / 'meta.mat'} is not the developers' kit's ({error}); unpack the kit again") from error
+    truth = kit / "ILSVRC2012_validation_ground_truth.txt"
+    numbers = read_lines(truth)
+    if not numbers or not label_of_number.keys() >= set(numbers):
+        raise DataError(f"{truth} is not a list of class numbers of meta.mat; unpack the kit again")
+    return {f"ILSVRC2012_val_{index:08d}.JPEG": label_of_number[number] for index, number in enumerate(numbers, 1)}
 
 
 def _dataset(request: Request, blobs: Sequence[Blob], labels: Sequence[int], fit: Fit, names: Sequence[str]) -> DataSet:

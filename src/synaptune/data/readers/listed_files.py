@@ -6,7 +6,7 @@ List: one `NAME LABEL` per line (Ganin and Lempitsky, 2015; 9,001 test images of
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -18,7 +18,7 @@ from synaptune.data.folder import FileImages
 from synaptune.data.recipe import Recipe
 from synaptune.errors import DataError
 
-__all__ = ["read_mnist_m_folder", "read_mnist_m_tar", "tar_members"]
+__all__ = ["labels_by_name", "read_lines", "read_mnist_m_folder", "read_mnist_m_tar", "tar_members"]
 
 _FIT = Fit(32, 32)
 
@@ -26,7 +26,7 @@ _FIT = Fit(32, 32)
 def read_mnist_m_folder(request: Request) -> DataSet:
     """Read a folder of PNG files with its list beside it."""
     folder, listing = request.paths
-    return _dataset(request, listing.read_text(encoding="ascii"), {path.name: Blob(path) for path in folder.iterdir()})
+    return _dataset(request, labels_by_name(listing), {path.name: Blob(path) for path in folder.iterdir()})
 
 
 def read_mnist_m_tar(request: Request) -> DataSet:
@@ -37,7 +37,45 @@ def read_mnist_m_tar(request: Request) -> DataSet:
     if listing is None:
         raise DataError(f"{path} holds no list of labels (*_labels.txt); it is not the DANN release")
     files = {PurePosixPath(name).name: blob for name, blob in members.items()}
-    return _dataset(request, listing.read().decode("ascii"), files)
+    return _dataset(request, _pairs(listing.read(), listing), files)
+
+
+def labels_by_name(path: Path) -> list[tuple[str, int]]:
+    """Read a list of `NAME LABEL` lines.
+
+    Raises:
+        DataError: it holds something else.
+    """
+    return _pairs(path.read_bytes(), path)
+
+
+def read_lines(path: Path) -> list[str]:
+    """Read the lines of a list, without blank ones.
+
+    Raises:
+        DataError: it is no plain text.
+    """
+    return _lines(path.read_bytes(), path)
+
+
+def _lines(content: bytes, where: Path | Blob) -> list[str]:
+    try:
+        lines = content.decode("ascii").splitlines()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{where} is not plain text, so it is not the published list; get it again") from error
+    return [line.strip() for line in lines if line.strip()]
+
+
+def _pairs(content: bytes, where: Path | Blob) -> list[tuple[str, int]]:
+    pairs = []
+    for line in _lines(content, where):
+        parts = line.split()
+        if len(parts) != 2 or not parts[1].isdecimal():
+            raise DataError(f"{where} is not a list of NAME LABEL lines: {line[:60]!r}; get it again")
+        pairs.append((parts[0], int(parts[1])))
+    if not pairs:
+        raise DataError(f"{where} is an empty list; get it again")
+    return pairs
 
 
 def tar_members(path: Path) -> Mapping[str, Blob]:
@@ -57,9 +95,8 @@ def tar_members(path: Path) -> Mapping[str, Blob]:
     return members
 
 
-def _dataset(request: Request, listing: str, files: Mapping[str, Blob]) -> DataSet:
-    pairs = [line.split() for line in listing.splitlines() if line.strip()]
-    missing = [pair[0] for pair in pairs if pair[0] not in files]
+def _dataset(request: Request, pairs: Sequence[tuple[str, int]], files: Mapping[str, Blob]) -> DataSet:
+    missing = [name for name, _ in pairs if name not in files]
     if missing:
         raise DataError(
             f"{request.name}: {len(missing)} of {len(pairs)} listed images are not there, the first is {missing[0]}; "

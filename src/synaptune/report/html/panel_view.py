@@ -96,10 +96,16 @@ def _all_shifts(
         ]
         parts += [
             tag("h4", group.title),
-            tag("p", f"{group.caption} Scales differ between drawings.", class_="caption"),
+            tag("p", f"{group.caption} {_axes(group)} Scales differ between drawings.", class_="caption"),
             tag("div", *figures, class_="multiples"),
         ]
     return joined(parts)
+
+
+def _axes(group: PanelGroup) -> str:
+    """Name the axes in words: small drawings have no room for it."""
+    panel = group.panels[0]
+    return f"Upwards: {panel.y_label}; across: {panel.x_label}."
 
 
 def _one_shift(groups: Sequence[PanelGroup], shift: str, *, colours: Mapping[str, str], ident: str) -> Markup:

@@ -26,6 +26,9 @@ _KIND_NAMES: Mapping[FindingKind, str] = {
     "note": "Note",
 }
 
+_FOLDED = ("Options of ", "Images, by digest")
+"""Groups of the protocol that are closed at first."""
+
 
 def section_view(section: Section, *, ident: str, colours: Mapping[str, str], is_only: bool, command: str) -> Markup:
     """Show rows that may be compared."""
@@ -81,11 +84,16 @@ def stamp_view(stamp: Stamp, *, command: str) -> Markup | None:
     if not stamp.groups:
         return None
     again = tag("p", "These numbers again: ", tag("code", command)) if command else None
-    groups = [
-        tag("section", tag("h4", title), tag("dl", *(_pair(name, value) for name, value in pairs)))
-        for title, pairs in stamp.groups
-    ]
+    groups = [_stamp_group(title, pairs) for title, pairs in stamp.groups]
     return joined((tag("h3", "Protocol"), again, tag("div", *groups, class_="stamp")))
+
+
+def _stamp_group(title: str, pairs: Sequence[tuple[str, str]]) -> Markup:
+    """Show what decides a number at once; long lists that few look up are opened by a click, and by printing."""
+    listed = tag("dl", *(_pair(name, value) for name, value in pairs))
+    if title.startswith(_FOLDED):
+        return tag("details", tag("summary", title), listed)
+    return tag("section", tag("h4", title), listed)
 
 
 def _part(ident: str, title: str, *children: Markup | None) -> Markup:
@@ -104,7 +112,9 @@ def _pair(name: str, value: str) -> Markup:
 def _bars(bars: Sequence[Bar], colours: Mapping[str, str]) -> Markup:
     widest = max(bar.value + (bar.margin or 0) for bar in bars) or 1.0
     lines = [_bar(bar, widest, colours[bar.name]) for bar in bars]
-    return tag("table", tag("tbody", *lines), class_="bars", aria_label="Mean error of each method, in percent")
+    has_noise = any(bar.margin is not None for bar in bars)
+    caption = f"Mean error in percent{', with its noise' if has_noise else ''}; shorter is better."
+    return tag("table", tag("caption", caption), tag("tbody", *lines), class_="bars")
 
 
 def _bar(bar: Bar, widest: float, colour: str) -> Markup:
