@@ -33,6 +33,7 @@ SWITCHES: Mapping[str, Callable[[Row], Any]] = {
     "oracle_every": lambda row: row.oracle_every,
     "corruption_seed": lambda row: row.corruption_seed,
     "threads": lambda row: row.threads,
+    "channels_last": lambda row: row.channels_last,
     "device": lambda row: row.device,
     "fingerprint": lambda row: row.fingerprint,
     "recipe": lambda row: row.recipe_digest,

@@ -26,6 +26,7 @@ from synaptune._version import __version__
 from synaptune.api import adapt
 from synaptune.bench.cell import Cell
 from synaptune.bench.job import Job
+from synaptune.bench.protocol import Protocol
 from synaptune.bench.row import Row, Status
 from synaptune.bench.sources import Subject, load_subject
 from synaptune.core.adapter import Adapter, SmallBatchWarning
@@ -164,6 +165,8 @@ def versions(device: str = "cpu") -> dict[str, str]:
 
 def _adapter_of(subject: Subject, cell: Cell) -> Adapter:
     model = subject.loaded.model.to(cell.protocol.device)
+    if cell.protocol.channels_last:
+        model = model.to(memory_format=torch.channels_last)
     adapter = adapt(model, cell.method, **_keywords(cell))
     adapter.guards = (*adapter.guards, Witness())
     return adapter
@@ -177,21 +180,26 @@ def _one_pass(adapter: Adapter, subject: Subject, cell: Cell) -> Measured:
     protocol, measured = cell.protocol, Measured()
     evaluation = dataclasses.replace(subject.stream, batch=protocol.full_batch or protocol.batch)
     remembers = not _forgets(adapter)
+    fixed = not adapter.touched  # such a method predicts a batch the same at any time, so once is enough
     if protocol.oracle_every and remembers:
-        measured.stages.append([0, _whole_set(adapter, subject, evaluation, protocol.device)])
+        measured.stages.append([0, _whole_set(adapter, subject, evaluation, protocol)])
     done = 0
     with PeakMemory(protocol.device) as memory:
-        for images, labels in _batches(subject, subject.stream, protocol.device):
-            _one_batch(adapter, images, labels, measured, ask_after=protocol.after and remembers)
+        for images, labels in _batches(subject, subject.stream, protocol):
+            _one_batch(adapter, images, labels, measured, ask_after=protocol.after and remembers and not fixed)
             done += 1
             if protocol.oracle_every and remembers and done % protocol.oracle_every == 0:
-                measured.stages.append([done, _whole_set(adapter, subject, evaluation, protocol.device)])
+                measured.stages.append([done, _whole_set(adapter, subject, evaluation, protocol)])
             if done == protocol.horizon:
                 break
     measured.peak_mb = memory.megabytes
-    if protocol.full and remembers:
+    if fixed and protocol.after:
+        measured.after = measured.online
+    if fixed and protocol.full and protocol.horizon is None and evaluation.batch == protocol.batch:
+        measured.full = _error(measured.online)
+    elif protocol.full and remembers:
         known = measured.stages and measured.stages[-1][0] == done
-        measured.full = measured.stages[-1][1] if known else _whole_set(adapter, subject, evaluation, protocol.device)
+        measured.full = measured.stages[-1][1] if known else _whole_set(adapter, subject, evaluation, protocol)
     return measured
 
 
@@ -219,17 +227,22 @@ def _one_batch(adapter: Adapter, images: Tensor, labels: Tensor, measured: Measu
         measured.after.add(adapter.predict(images), labels)
 
 
-def _whole_set(adapter: Adapter, subject: Subject, stream: Stream, device: str) -> float:
+def _whole_set(adapter: Adapter, subject: Subject, stream: Stream, protocol: Protocol) -> float:
     tally = Tally()
-    for images, labels in _batches(subject, stream, device):
+    for images, labels in _batches(subject, stream, protocol):
         tally.add(adapter.predict(images), labels)
     return round(tally.error, 4)
 
 
-def _batches(subject: Subject, stream: Stream, device: str) -> Iterator[tuple[Tensor, Tensor]]:
+def _batches(subject: Subject, stream: Stream, protocol: Protocol) -> Iterator[tuple[Tensor, Tensor]]:
     """Play a stream as pairs of images and labels, numbered as the model's outputs."""
     for batch in stream:
-        yield batch.images.to(device), subject.numbering[stream.labels[batch.index]]
+        images = batch.images.to(protocol.device, memory_format=_memory_format(protocol))
+        yield images, subject.numbering[stream.labels[batch.index]]
+
+
+def _memory_format(protocol: Protocol) -> torch.memory_format:
+    return torch.channels_last if protocol.channels_last else torch.contiguous_format
 
 
 def _forgets(adapter: Adapter) -> bool:

@@ -44,6 +44,9 @@ class Protocol(Options):
     )
     corruption_seed: int = option(0, "seed of corruptions that are made here", at_least=0)
     threads: int = option(1, "threads of torch in each worker; they decide the last bits of a sum", at_least=1)
+    channels_last: bool = option(
+        False, "weights and images with channels last in memory: faster on CPUs, other last bits of a sum"
+    )
     device: str = option("cpu", "torch device")
 
     def contradictions(self) -> list[str]:

@@ -12,7 +12,7 @@ from synaptune.bench.table import Table
 __all__ = ["absences", "deviations", "mixtures", "stamp", "usual_protocol"]
 
 
-_STAMPED = ("images", "batch", "order", "reset", "corruption_seed", "threads", "device")
+_STAMPED = ("images", "batch", "order", "reset", "corruption_seed", "threads", "channels_last", "device")
 
 
 def usual_protocol(table: Table) -> Protocol:

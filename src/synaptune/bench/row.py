@@ -65,6 +65,7 @@ class Row:
         full_batch: images per batch of whole-set evaluations.
         corruption_seed: seed of corruptions made here.
         threads: threads of torch.
+        channels_last: whether channels were last in memory.
         device: torch device.
         seeded: whether the seed changes anything.
         error_per_batch: online error of each batch (after the update where there is no other).
@@ -114,6 +115,7 @@ class Row:
     full_batch: int | None = None
     corruption_seed: int = 0
     threads: int = 1
+    channels_last: bool = False
     device: str = "cpu"
     seeded: bool = False
     error_per_batch: list[float] | None = None

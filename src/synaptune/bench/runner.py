@@ -6,14 +6,15 @@ cells that were being measured.
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
 from synaptune.bench.cell import Cell
 from synaptune.bench.job import jobs_of, limited
-from synaptune.bench.journal import Journal
+from synaptune.bench.journal import Journal, read_rows
 from synaptune.bench.measure import measure, portable
 from synaptune.bench.progress import OnProgress, Tracker
 from synaptune.bench.row import Row
@@ -33,6 +34,7 @@ def run_cells(
     workers: int | None = None,
     limit: int | None = None,
     retry_failed: bool = False,
+    reuse: Sequence[str | Path] = (),
     on_progress: OnProgress | None = None,
 ) -> list[Row]:
     """Measure the cells that have no row in `out` yet.
@@ -44,6 +46,7 @@ def run_cells(
         workers: processes; by default as many as fit the cores. 0 measures in this process.
         limit: measure at most so many cells now.
         retry_failed: measure cells again that failed, or did not fit the model.
+        reuse: other runs; cells that were measured there under the very same switches are taken over.
         on_progress: told after every row.
 
     Returns:
@@ -58,6 +61,9 @@ def run_cells(
     tracker = Tracker(unique, workers=workers)
     with Journal(out) as journal:
         before = latest(row for row in journal.rows if row.cell in wanted)
+        for row in _elsewhere(reuse, wanted - {key for key, row in before.items() if row.status == "ok"}):
+            journal.append(dataclasses.replace(row, run=run))
+            before[row.cell] = journal.rows[-1]
         absent = _absent(unique, before)
         for cell in unique:
             _note_missing(journal, cell, run=run, why=absent.get(cell.key), known=before.get(cell.key))
@@ -82,6 +88,12 @@ def run_cells(
 def latest(rows: Iterable[Row]) -> dict[str, Row]:
     """Return the newest row of each cell."""
     return {row.cell: row for row in rows}
+
+
+def _elsewhere(runs: Iterable[str | Path], wanted: Collection[str]) -> list[Row]:
+    """What other runs measured of these cells."""
+    rows = (row for path in runs for row in read_rows(path))
+    return list(latest(row for row in rows if row.cell in wanted and row.status == "ok").values())
 
 
 def _is_done(row: Row, *, retry_failed: bool) -> bool:

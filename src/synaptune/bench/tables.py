@@ -6,7 +6,7 @@ The files lie in `benchmarks/` of the repository; an installed package carries t
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,6 +101,7 @@ def run_table(
     workers: int | None = None,
     limit: int | None = None,
     retry_failed: bool = False,
+    reuse: Sequence[str | Path] = (),
     on_progress: OnProgress | None = None,
 ) -> Run:
     """Measure a table, or what is left of it.
@@ -112,6 +113,7 @@ def run_table(
         workers: worker processes; by default as many as fit the cores, 0 for none.
         limit: measure at most so many cells now; 0 measures none and only says what is missing.
         retry_failed: measure cells again that failed, or whose method did not fit the model.
+        reuse: other runs; cells that were measured there under the very same switches are taken over.
         on_progress: told after every row.
     """
     overrides = overrides if isinstance(overrides, Mapping) else tuple(overrides)
@@ -124,6 +126,7 @@ def run_table(
         workers=workers,
         limit=limit,
         retry_failed=retry_failed,
+        reuse=reuse,
         on_progress=on_progress,
     )
     return Run(table, path, tuple(rows), _command(name, overrides, path))

@@ -87,6 +87,14 @@ def run_table(
         typer.Option("--limit", min=0, help="Measure so many cells now; 0 measures none and shows what is there."),
     ] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Measure cells again that failed.")] = False,
+    reuse: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--reuse",
+            metavar="FILE",
+            help="Rows of another run (repeatable): its cells with the very same switches are not measured again.",
+        ),
+    ] = None,
     rendered: RenderOption = None,
     model: Annotated[
         list[str] | None,
@@ -144,6 +152,7 @@ def run_table(
                 workers=workers,
                 limit=limit,
                 retry_failed=retry_failed,
+                reuse=reuse or (),
                 on_progress=display,
             )
     except KeyboardInterrupt:

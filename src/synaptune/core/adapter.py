@@ -354,6 +354,11 @@ class Adapter(nn.Module):
             return freezing.freeze(self.model, self.anatomy, self._last_images if images is None else images)
 
     @property
+    def touched(self) -> frozenset[str]:
+        """Names of the parameters and buffers that the method may change; empty if it only predicts."""
+        return frozenset(self._snapshot.names)
+
+    @property
     def fingerprint(self) -> str:
         """Identity of the source model: names, shapes, types and values of its tensors."""
         if self._source_fingerprint is None:

@@ -54,6 +54,7 @@ SWITCHES = (
     "full_batch",
     "corruption_seed",
     "threads",
+    "channels_last",
     "device",
     "versions",
 )

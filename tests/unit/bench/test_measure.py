@@ -12,6 +12,7 @@ from synaptune.bench.cell import Cell
 from synaptune.bench.job import Job, jobs_of
 from synaptune.bench.measure import measure
 from synaptune.bench.row import Row
+from synaptune.core.adapter import Adapter
 from tests.support.models import build
 from tests.unit.bench import tiny
 from tests.unit.bench.cells import cell
@@ -114,6 +115,50 @@ def test_whole_set_evaluations_may_have_batches_of_their_own() -> None:
     assert small.error_online == large.error_online
     assert small.error_full == small.error_online
     assert large.error_full == row_of("norm", protocol={"batch": 50}).error_online
+
+
+@pytest.mark.parametrize("method", ["source", "norm"])
+def test_a_method_that_changes_nothing_is_asked_once_and_would_say_the_same_again(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    predict = Adapter.predict
+    monkeypatch.setattr(Adapter, "predict", lambda self, images: asked.append(1) or predict(self, images))
+    row = row_of(method)
+    assert asked == []
+    monkeypatch.setattr(Adapter, "touched", frozenset({"all"}))
+    again = row_of(method)
+    assert len(asked) > 0
+    for key in ("error_online", "error_after", "error_full", "error_per_batch", "ece"):
+        assert getattr(row, key) == getattr(again, key), key
+    assert row.error_full is not None
+
+
+@pytest.mark.parametrize("method", ["source", "tent", "nhl", "dua"])
+def test_channels_last_in_memory_is_a_switch_that_moves_last_bits_only(method: str) -> None:
+    row, other = row_of(method), row_of(method, protocol={"channels_last": True})
+    assert (row.channels_last, other.channels_last) == (False, True)
+    assert other.error_online == pytest.approx(row.error_online, abs=2.0)
+    assert other.weight_distance == pytest.approx(row.weight_distance, rel=1e-3, abs=1e-12)
+
+
+def test_images_and_weights_have_channels_last_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bool] = []
+    forward = Adapter.forward
+
+    def spy(self: Adapter, images: torch.Tensor) -> torch.Tensor:
+        weights = [weight for weight in self.model.parameters() if weight.dim() == 4 and weight.shape[1] > 1]
+        if len(images) <= 16:  # the data set itself is labelled by a model, in one batch
+            seen.append(all(x.is_contiguous(memory_format=torch.channels_last) for x in (images, *weights)))
+        return forward(self, images)
+
+    monkeypatch.setattr(Adapter, "forward", spy)
+    row_of("tent", protocol={"channels_last": True})
+    assert len(seen) == 4
+    assert all(seen)
+    seen.clear()
+    row_of("tent")
+    assert not any(seen)
 
 
 def test_a_method_that_learns_image_by_image_has_no_prediction_before() -> None:

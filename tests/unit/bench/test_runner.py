@@ -43,6 +43,35 @@ def test_a_run_may_grow_and_measures_only_what_is_new(tmp_path: Path, monkeypatc
     assert seen == ["norm"]
 
 
+def test_cells_that_another_run_has_are_taken_over_and_not_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other.jsonl"
+    run([cell("source"), cell("tent"), cell("norm", protocol={"images": 60})], other)
+    seen: list[str] = []
+    measure = runner.measure
+    monkeypatch.setattr(runner, "measure", lambda job: seen.extend(c.method for c in job.cells) or measure(job))
+    cells = [cell("source"), cell("norm"), cell("tent", protocol={"batch": 8}), cell("norm", protocol={"images": 60})]
+    path = tmp_path / "run.jsonl"
+    found = run_cells(cells, out=path, run="mine", workers=0, reuse=[other])
+    assert seen == ["norm", "tent", "norm"], "the same cell only, and no failure"
+    assert (found[0].run, found[0].error_online) == ("mine", read_rows(other)[0].error_online)
+    run_cells(cells, out=path, run="mine", workers=0, reuse=[other])
+    assert len(read_rows(path)) == 4, "taken over once"
+
+
+def test_rows_of_other_weights_are_not_taken_over_silently(tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    weights, other = tmp_path / "weights.safetensors", tmp_path / "other.jsonl"
+    save_file(tiny.make_model().state_dict(), weights)
+    run([cell("source", weights=str(weights))], other)
+    save_file(tiny.make_other_model().state_dict(), weights)
+    cells = [cell("source", weights=str(weights)), cell("norm", weights=str(weights))]
+    with pytest.raises(OptionError, match="not those that this file's rows were measured with"):
+        run_cells(cells, out=tmp_path / "run.jsonl", run="mine", workers=0, reuse=[other])
+
+
 def test_failures_are_kept_and_tried_again_only_when_asked(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     cells = [cell("tent", protocol={"images": 60}), cell("source")]

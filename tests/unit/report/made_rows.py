@@ -39,6 +39,7 @@ STAMP: dict[str, Any] = {
     "full_batch": None,
     "corruption_seed": 0,
     "threads": 1,
+    "channels_last": False,
     "device": "cpu",
     "versions": {"synaptune": "0", "torch": "9.9"},
     "status": "ok",

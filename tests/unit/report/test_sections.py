@@ -29,6 +29,7 @@ OTHER: dict[str, Any] = {
     "full_batch": 500,
     "corruption_seed": 1,
     "threads": 2,
+    "channels_last": True,
     "device": "cuda",
     "versions": {"torch": "10"},
 }
