@@ -189,7 +189,8 @@ def _one_pass(adapter: Adapter, subject: Subject, cell: Cell) -> Measured:
             _one_batch(adapter, images, labels, measured, ask_after=protocol.after and remembers and not fixed)
             done += 1
             if protocol.oracle_every and remembers and done % protocol.oracle_every == 0:
-                measured.stages.append([done, _whole_set(adapter, subject, evaluation, protocol)])
+                error = measured.stages[0][1] if fixed else _whole_set(adapter, subject, evaluation, protocol)
+                measured.stages.append([done, error])
             if done == protocol.horizon:
                 break
     measured.peak_mb = memory.megabytes

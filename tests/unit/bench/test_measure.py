@@ -126,6 +126,9 @@ def test_a_method_that_changes_nothing_is_asked_once_and_would_say_the_same_agai
     monkeypatch.setattr(Adapter, "predict", lambda self, images: asked.append(1) or predict(self, images))
     row = row_of(method)
     assert asked == []
+    stages = row_of(method, protocol={"oracle_every": 2}).error_per_stage
+    assert len(asked) == 4, "the whole set once"
+    assert stages == [[batches, row.error_full] for batches in (0, 2, 4)]
     monkeypatch.setattr(Adapter, "touched", frozenset({"all"}))
     again = row_of(method)
     assert len(asked) > 0
