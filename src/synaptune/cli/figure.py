@@ -30,8 +30,9 @@ def figure(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="features|batches|density",
-            help="Feature maps after the first convolution; error in the course of adapting; distribution of features.",
+            metavar="features|batches|density|overview",
+            help="Feature maps after the first convolution; error in the course of adapting; distribution of features; "
+            "a run in one picture.",
             autocompletion=_complete,
             show_default=False,
         ),
@@ -54,7 +55,10 @@ def figure(
     quiet: QuietFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Draw a figure of the paper: PNG, SVG and its numbers as JSON. A stopped `batches` goes on."""
+    """Draw a figure of the paper, or a run in one picture: PNG, SVG, and its numbers as JSON.
+
+    A stopped `batches` goes on.
+    """
     from synaptune.bench.figures import run_figure
 
     output = output_of(ctx, quiet=quiet, as_json=json)

@@ -10,18 +10,22 @@ import torch
 
 from synaptune.bench.figures import (
     FigureOptions,
+    OverviewOptions,
     View,
     draw_batches,
     draw_density,
     draw_features,
+    draw_overview,
     figure_names,
     make_views,
+    overview_of,
     run_figure,
     stage_curves,
 )
 from synaptune.bench.figures.batches import _spread
 from synaptune.bench.figures.density import density, wasserstein
 from synaptune.bench.figures.features import distance_to_clean, liveliest_channels
+from synaptune.bench.row import Row
 from synaptune.bench.supervised import SupervisedOracle
 from synaptune.core.registry import infos
 from synaptune.errors import InputError, OptionError, UnknownNameError
@@ -172,8 +176,57 @@ def test_the_figure_of_stages_runs_and_resumes(tmp_path: Path) -> None:
     assert again.numbers == drawing.numbers
 
 
+def overview_rows(**means: float) -> list[Row]:
+    return [
+        row(method, corruption=name, severity=5, measured={"error_online": error + place})
+        for method, error in means.items()
+        for place, name in enumerate(("fog", "snow"))
+    ]
+
+
+OVERVIEW = OverviewOptions(model=tiny.MODEL, methods=("source", "nhl"))
+
+
+def test_an_overview_shows_every_corruption_in_the_usual_order_and_averages_seeds() -> None:
+    rows = overview_rows(source=40.0, nhl=20.0, tent=30.0)
+    again = row("source", corruption="fog", severity=5, seed=1, measured={"error_online": 50.0})
+    found = overview_of([*rows, again], OVERVIEW)
+    assert found == {"source": {"snow": 41.0, "fog": 45.0}, "nhl": {"snow": 21.0, "fog": 20.0}}
+    axes = draw_overview(found, [np.zeros((4, 4, 3), np.uint8)] * 2, title="Run").axes[1]
+    marks = [line for line in axes.lines if len(line.get_xdata()) == 2 and line.get_linestyle() == "None"]
+    assert [list(line.get_ydata()) for line in marks] == [[41.0, 45.0], [21.0, 20.0]]
+    joins = [list(line.get_ydata()) for line in axes.lines if line not in marks]
+    assert joins == [[41.0, 21.0], [45.0, 20.0]]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [
+        "source, mean 43.0 %",
+        "nhl, mean 20.5 %",
+    ]
+
+
+def test_an_overview_of_rows_that_lack_something_or_differ_is_refused() -> None:
+    rows = overview_rows(source=40.0, nhl=20.0)
+    with pytest.raises(InputError, match=r"no rows of nhl on .* under fog; measure them first"):
+        overview_of([one for one in rows if (one.method, one.corruption) != ("nhl", "fog")], OVERVIEW)
+    with pytest.raises(InputError, match="no rows of source"):
+        overview_of([], OVERVIEW)
+    other = row("nhl", corruption="snow", severity=5, seed=1, protocol={"batch": 8})
+    with pytest.raises(InputError, match="differ in batch"):
+        overview_of([*rows, other], OVERVIEW)
+
+
+def test_an_overview_is_drawn_from_a_file_of_rows(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_text("".join(one.to_json() + "\n" for one in overview_rows(source=40.0, nhl=20.0)))
+    changes = {"rows": str(path), "model": tiny.MODEL, "methods": ["source", "nhl"], "image": 3}
+    drawing = run_figure("overview", overrides=changes, out=tmp_path / "out")
+    assert drawing.numbers["means"] == {"source": 40.5, "nhl": 20.5}
+    assert [path.stat().st_size > 0 for path in drawing.paths] == [True] * 3
+    with pytest.raises(InputError, match="not among the 2000 bundled"):
+        run_figure("overview", overrides=changes | {"image": 2000}, out=tmp_path / "out")
+
+
 def test_unknown_figures_and_options_are_refused(tmp_path: Path) -> None:
-    assert figure_names() == ("features", "batches", "density")
+    assert figure_names() == ("features", "batches", "density", "overview")
     with pytest.raises(UnknownNameError, match="did you mean density"):
         run_figure("densities", out=tmp_path)
     with pytest.raises(OptionError, match="has no option 'chanels'"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shlex
+import statistics
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 from synaptune.bench.figures.batches import draw_batches, stage_curves
 from synaptune.bench.figures.density import draw_density, wasserstein
 from synaptune.bench.figures.features import distance_to_clean, draw_features
+from synaptune.bench.figures.overview import OverviewOptions, draw_overview, overview_of, thumbnails
 from synaptune.bench.figures.style import looks, save
 from synaptune.bench.figures.views import FigureOptions, View, make_views
+from synaptune.bench.journal import read_rows
 from synaptune.bench.overrides import parse_overrides, spell_overrides
 from synaptune.bench.progress import OnProgress
 from synaptune.bench.scalars import read_yaml
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Drawing", "figure_names", "run_figure"]
 
-_NAMES = ("features", "batches", "density")
+_NAMES = ("features", "batches", "density", "overview")
 
 
 @dataclass(frozen=True)
@@ -60,12 +63,12 @@ def run_figure(
     on_progress: OnProgress | None = None,
     on_step: Callable[[str], None] | None = None,
 ) -> Drawing:
-    """Make a figure of the paper.
+    """Make a figure of the paper, or the picture of a run.
 
     Args:
         name: one of `figure_names()`.
-        overrides: `key=value` words or a mapping: for `batches` as for tables, for the others fields of
-            `FigureOptions`.
+        overrides: `key=value` words or a mapping: for `batches` as for tables, for `overview` fields of
+            `OverviewOptions`, for the others of `FigureOptions`.
         out: folder of the files; `batches` keeps its rows there too, and resumes.
         workers: worker processes of `batches`.
         on_progress: told after every row of `batches`.
@@ -77,6 +80,8 @@ def run_figure(
     folder = Path(out)
     if name == "batches":
         figure, numbers = _batches(changes, folder, workers, on_progress)
+    elif name == "overview":
+        figure, numbers = _overview(changes)
     else:
         figure, numbers = _of_features(name, changes, folder, on_step)
     command = shlex.join(["synaptune", "figure", name, *spell_overrides(changes), "--out", folder.as_posix()])
@@ -106,6 +111,22 @@ def _batches(
     title = f"{first.model.removeprefix('zoo:')}, {first.data}, {shift}"
     numbers = {"title": title, "curves": {method: [list(point) for point in curve] for method, curve in curves.items()}}
     return draw_batches(curves, title=title, batch=first.batch), numbers
+
+
+def _overview(changes: Mapping[str, Any]) -> tuple[Figure, dict[str, Any]]:
+    options = OverviewOptions().replace(**(read_yaml(home() / "figures" / "overview.yaml") | changes))
+    rows = read_rows(options.rows)
+    errors = overview_of(rows, options)
+    corruptions = list(next(iter(errors.values())))
+    pictures = thumbnails(corruptions, severity=options.severity, image=options.image)
+    images = next(row.images for row in rows if row.status == "ok" and row.model == options.model)
+    title = options.title or (
+        f"{options.model.removeprefix('zoo:')} on {images:,} test images under {len(corruptions)} corruptions, "
+        f"severity {options.severity}, adapting without labels as it predicts"
+    )
+    means = {method: statistics.fmean(found.values()) for method, found in errors.items()}
+    numbers = {"options": dataclasses.asdict(options), "title": title, "errors": errors, "means": means}
+    return draw_overview(errors, pictures, title=title), numbers
 
 
 def _of_features(
