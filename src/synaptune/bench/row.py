@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from synaptune.bench.cell import Cell, method_label
-from synaptune.errors import DataError
+from synaptune.bench.protocol import Protocol
+from synaptune.errors import DataError, SynaptuneError
 
 __all__ = ["ERRORS", "ErrorKey", "Row", "Status"]
 
@@ -77,6 +78,8 @@ class Row:
         recipe_digest: sha256 of the recipe.
         frost: textures that frost was made of, where frost was made here.
         seconds: wall time of the cell, everything included.
+        weights_asked: the weights file that was named, "" for the model's own.
+        images_asked: how many images were asked for, null for all.
     """
 
     run: str
@@ -127,6 +130,8 @@ class Row:
     recipe_digest: str | None = None
     frost: str | None = None
     seconds: float | None = None
+    weights_asked: str = ""
+    images_asked: int | None = None
 
     @classmethod
     def of(cls, cell: Cell, *, run: str, **measured: Any) -> Row:
@@ -146,6 +151,8 @@ class Row:
             "cell": cell.key,
             "predict": cell.options.predict,
             "seeded": cell.is_seeded,
+            "weights_asked": cell.weights,
+            "images_asked": cell.protocol.images,
         }
         return cls(**(stamp | switches | measured))
 
@@ -170,13 +177,38 @@ class Row:
 
     @classmethod
     def from_json(cls, text: str) -> Row:
-        """Read what `to_json` wrote; keys of later versions are left out."""
+        """Read what `to_json` wrote; keys of later versions are left out.
+
+        A row outlives options and switches that are new since it was written: it stands for the cell that has these
+        at their defaults, and whose others are as the row says.
+        """
         try:
             values = json.loads(text)
             known = {item.name for item in dataclasses.fields(cls)}
-            return cls(**{key: value for key, value in values.items() if key in known})
+            row = cls(**{key: value for key, value in values.items() if key in known})
+            return dataclasses.replace(row, cell=row._key())
         except (TypeError, AttributeError, ValueError) as error:
             raise DataError(f"not a row of a run: {error}") from error
+
+    def _key(self) -> str:
+        """Key of the row's cell under today's options, or the recorded one where today knows no such cell."""
+        switches = {
+            item.name: getattr(self, item.name) for item in dataclasses.fields(Protocol) if item.name != "images"
+        }
+        try:
+            return Cell.of(
+                model=self.model,
+                weights=self.weights_asked,
+                method=self.method,
+                options=dict(self.options),
+                data=self.data,
+                corruption=self.corruption,
+                severity=self.severity,
+                seed=self.seed,
+                protocol=Protocol(**switches, images=self.images_asked),
+            ).key
+        except SynaptuneError:  # of a plug-in that is not installed here, or of an option that is no more
+            return self.cell
 
 
 def _plain(value: Any) -> Any:

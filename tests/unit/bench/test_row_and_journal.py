@@ -62,6 +62,27 @@ def test_keys_of_later_versions_are_left_out() -> None:
     assert Row.from_json(json.dumps(later)) == row()
 
 
+def test_rows_outlive_options_and_switches_that_are_new_since_they_were_written() -> None:
+    today = row("tent", protocol={"images": 20}, options={"lr": 0.5})
+    earlier = json.loads(today.to_json()) | {"cell": "of an earlier hash"}
+    del earlier["options"]["optimizer"], earlier["channels_last"]
+    assert Row.from_json(json.dumps(earlier)).cell == today.cell
+
+
+@pytest.mark.parametrize(
+    "change", [{"options": {"lr": 0.1}}, {"threads": 2}, {"images_asked": 30}, {"weights_asked": "w.safetensors"}]
+)
+def test_a_row_stands_for_no_cell_that_differs_from_what_it_records(change: dict[str, object]) -> None:
+    today = row("tent", protocol={"images": 20}, options={"lr": 0.5})
+    assert Row.from_json(json.dumps(json.loads(today.to_json()) | change)).cell != today.cell
+
+
+@pytest.mark.parametrize("change", [{"method": "of_a_plug_in"}, {"options": {"gone": 1}}])
+def test_rows_of_methods_that_are_unknown_today_keep_their_key(change: dict[str, object]) -> None:
+    written = json.loads(row().to_json()) | change | {"cell": "recorded"}
+    assert Row.from_json(json.dumps(written)).cell == "recorded"
+
+
 def test_a_line_that_lacks_keys_is_no_row() -> None:
     with pytest.raises(DataError, match="not a row"):
         Row.from_json('{"run": "x"}')
