@@ -663,6 +663,24 @@ def test_autocast_of_the_caller_is_respected() -> None:
     assert not any(record.events for record in adapter.history)
 
 
+@pytest.mark.parametrize("predict", ["before", "after"])
+@pytest.mark.parametrize(("method", "options"), [("nhl", {"nm_steps": 2}), ("nhl-tuned", {}), ("bp-conv1", {})])
+def test_one_autocast_block_around_a_stream_is_as_good_as_one_per_batch(
+    method: str, options: dict[str, int], predict: str
+) -> None:
+    # Autocast keeps its casts of weights until the block ends; learnt weights must not be passed over for them.
+    around, within = (st.adapt(build("bn"), method, lr=0.1, predict=predict, **options) for _ in range(2))
+    with torch.autocast("cpu", torch.bfloat16):
+        expected = [around(batch) for batch in batches(3)]
+        alone = around.predict(batches(1)[0])
+        assert torch.is_autocast_cache_enabled()
+    for batch, logits in zip(batches(3), expected, strict=True):
+        with torch.autocast("cpu", torch.bfloat16):
+            assert torch.equal(within(batch), logits)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(within.predict(batches(1)[0]), alone)
+
+
 # --- words
 
 

@@ -31,6 +31,7 @@ from synaptune.core.history import BatchRecord
 from synaptune.core.hooks import PassCounter, attach, claim, release, remove_hooks
 from synaptune.core.method import AdaptOptions, Method, MethodInfo
 from synaptune.core.normalisation import DriftMeter
+from synaptune.core.precise import fresh_casts
 from synaptune.core.snapshot import Backup, Snapshot, named_tensors
 from synaptune.core.structure import Anatomy, Layout, find_anatomy
 from synaptune.core.turn import Turn
@@ -137,14 +138,14 @@ class Adapter(nn.Module):
 
     def _predict(self, images: Tensor) -> Tensor:
         self._arm()
-        with torch.no_grad(), self._explaining(images):
+        with torch.no_grad(), fresh_casts(), self._explaining(images):
             return self.method.predict(self.model, images)
 
     def _step(self, images: Tensor, notes: list[str]) -> tuple[Tensor, BatchRecord]:
         """One transaction: the method's step, the guards' verdict, and what follows from it."""
         start = time.perf_counter()
         forwards, backwards = self._counter.images, self.method.backwards
-        with torch.inference_mode(False), torch.enable_grad():
+        with torch.inference_mode(False), torch.enable_grad(), fresh_casts():
             # Tensors made under inference_mode cannot be saved for a backward pass; a clone made here can.
             images = images.clone() if images.is_inference() else images.detach()
             self._arm()
