@@ -337,6 +337,18 @@ def test_eval_and_train_calls_do_not_change_what_the_method_does(method: str, ki
 
 
 @each_case
+def test_callers_may_switch_requires_grad(method: str, kind: str) -> None:
+    model = build(kind)
+    adapter = st.adapt(model, method)
+    seen = []
+    for batch, wanted in zip(batches(2), (False, True), strict=True):
+        adapter.requires_grad_(wanted)
+        seen.append(adapter(batch))
+    assert all(torch.equal(left, right) for left, right in zip(st_run(method, kind), seen, strict=True))
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+@each_case
 def test_state_dict_loads_into_a_fresh_model(method: str, kind: str) -> None:
     adapter = st.adapt(build(kind), method)
     adapter(batches(1)[0])

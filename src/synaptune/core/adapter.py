@@ -272,6 +272,7 @@ class Adapter(nn.Module):
             name: (module.training, vars(module).get("track_running_stats"))
             for name, module in self.model.named_modules()
         }
+        self._learning = frozenset(name for name, parameter in self.model.named_parameters() if parameter.requires_grad)
         self._attached = True
 
     def _attach_drift_meter(self) -> DriftMeter | None:
@@ -297,12 +298,18 @@ class Adapter(nn.Module):
             )
 
     def _arm(self) -> None:
-        """Set modes as the method prepared them: callers like to say `.eval()` or `.train()` in between."""
+        """Set modes and `requires_grad` as the method prepared them.
+
+        Callers like to say `.eval()`, `.train()` or `.requires_grad_(False)` in between.
+        """
         for name, module in self.model.named_modules():
             if name in self._modes:
                 module.training, tracking = self._modes[name]
                 if tracking is not None:
                     module.track_running_stats = tracking
+        for name, parameter in self.model.named_parameters():
+            if parameter.requires_grad is not (name in self._learning):
+                parameter.requires_grad_(name in self._learning)
 
     # --- saving, loading, shipping -----------------------------------------------------------------------------
 
