@@ -334,6 +334,36 @@ def test_mixed_statistics_are_frozen_for_the_images_that_are_given_or_were_last_
     assert (adapter.freeze()(second) - on_second).abs().max() > 1e-2, "the two batches have the same statistics"
 
 
+@pytest.mark.parametrize("method", ["norm", "norm-partial", "nhl"])
+def test_freezing_takes_the_last_batch_as_it_was_when_it_came(method: str) -> None:
+    adapter = st.adapt(build("bn"), method)
+    images = batches(1)[0]
+    memory = images.clone()
+    adapter(memory)
+    expected = adapter.freeze()(images)
+    memory.fill_(0.5)  # a camera writes its next frames to the same place
+    assert torch.equal(adapter.freeze()(images), expected)
+
+
+@pytest.mark.parametrize("method", ["norm", "norm-partial", "nhl"])
+def test_freezing_leaves_out_a_batch_whose_step_was_undone(method: str) -> None:
+    adapter = st.adapt(build("bn"), method, guards=[Says(Action.KEEP, Action.UNDO)])
+    first, second = batches(2)
+    adapter(first)
+    expected = adapter.freeze()(first)
+    adapter(100 * second)
+    assert torch.equal(adapter.freeze()(first), expected)
+
+
+def test_freezing_on_bad_images_refuses_or_skips_them() -> None:
+    images = batches(1)[0]
+    spoilt = torch.cat([images, torch.full_like(images[:1], float("nan"))])
+    with pytest.raises(InputError, match=r"positions 8"):
+        st.adapt(build("bn"), "norm").freeze(spoilt)
+    adapter = st.adapt(build("bn"), "norm", on_bad_input="skip")
+    assert torch.equal(adapter.freeze(spoilt)(images), adapter.freeze(images)(images))
+
+
 def test_frozen_modules_are_free_to_be_adapted_again() -> None:
     adapter = st.adapt(build("bn"), "nhl")
     images = batches(1)[0]

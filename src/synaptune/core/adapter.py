@@ -30,7 +30,7 @@ from synaptune.core.guard import KEEP, Action, Guard, Verdict
 from synaptune.core.history import BatchRecord
 from synaptune.core.hooks import PassCounter, attach, claim, release, remove_hooks
 from synaptune.core.method import AdaptOptions, Method, MethodInfo
-from synaptune.core.normalisation import DriftMeter
+from synaptune.core.normalisation import DriftMeter, uses_the_batch
 from synaptune.core.precise import fresh_casts
 from synaptune.core.snapshot import Backup, Snapshot, named_tensors
 from synaptune.core.structure import Anatomy, Layout, find_anatomy
@@ -174,7 +174,8 @@ class Adapter(nn.Module):
                 backup.put_back(self.model, self.method.load_state)
                 raise
             self.steps += 1
-            self._last_images = images
+            if self._freezes_on_images and verdict.action is Action.KEEP:
+                self._last_images = images.clone()  # whoever gave it may use its memory for the next batch
             if verdict.action is not Action.KEEP:
                 logits, record = self._take_back(images, step.logits, verdict, record, backup)
         self.history.append(record)
@@ -272,6 +273,7 @@ class Adapter(nn.Module):
             name: (module.training, vars(module).get("track_running_stats"))
             for name, module in self.model.named_modules()
         }
+        self._freezes_on_images = any(uses_the_batch(self.model.get_submodule(n)) for n in self.anatomy.batch_norms)
         self._learning = frozenset(name for name, parameter in self.model.named_parameters() if parameter.requires_grad)
         self._attached = True
 
@@ -348,18 +350,21 @@ class Adapter(nn.Module):
         """Return a plain eval module with the adapted state baked in; the adapter goes on unharmed.
 
         Where normalisation layers use the statistics of the batch, a plain module needs fixed ones: those of
-        `images`, or else of the last batch. On these images the plain module gives what `predict` gives, unless a
-        layer runs several times per batch on statistics of its own each time: a `FreezeWarning` says so.
+        `images`, or else of the last batch whose step was not undone. On these images the plain module gives what
+        `predict` gives, unless a layer runs several times per batch on statistics of its own each time: a
+        `FreezeWarning` says so.
 
         Args:
             images: a representative batch to take the statistics from.
         """
         with self._turn:
             self._require_attached()
-            if images is not None:
-                refuse_batch(images)
+            if images is None:
+                images = self._last_images
+            elif (usable := self._sift(images)[0]) is not None:
+                images = images[usable]
             self._arm()
-            return freezing.freeze(self.model, self.anatomy, self._last_images if images is None else images)
+            return freezing.freeze(self.model, self.anatomy, images)
 
     @property
     def touched(self) -> frozenset[str]:
