@@ -6,6 +6,7 @@ import copy
 import threading
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -679,6 +680,21 @@ def test_one_autocast_block_around_a_stream_is_as_good_as_one_per_batch(
             assert torch.equal(within(batch), logits)
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(within.predict(batches(1)[0]), alone)
+
+
+@pytest.mark.parametrize("method", ["norm", "norm-partial", "dua", "ttt", "ttt-slow", "nhl"])
+def test_the_default_device_of_the_caller_does_not_matter(method: str, tmp_path: Path) -> None:
+    def run(device: str) -> list[Tensor]:
+        adapter = st.adapt(build("rotation" if method.startswith("ttt") else "bn"), method)
+        first, second = batches(2)
+        with torch.device(device):  # meta stands for an accelerator: what lands there by mistake cannot be used
+            logits = [adapter(first), adapter(second), adapter.freeze()(first)]
+            adapter.save(tmp_path / "state.safetensors")
+            adapter.reset()
+            adapter.load(tmp_path / "state.safetensors")
+            return [*logits, adapter(first)]
+
+    assert all(torch.equal(left, right) for left, right in zip(run("cpu"), run("meta"), strict=True))
 
 
 # --- words

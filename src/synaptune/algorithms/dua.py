@@ -100,11 +100,11 @@ class DuaMethod(Method[Dua]):
         )
         square = image.shape[-1] == image.shape[-2]
         # A quarter turn of an oblong image has another shape; half turns are all that fits.
-        draws = torch.randint(0, 4 if square else 2, (self.options.copies,), generator=self._generator)
+        draws = torch.randint(0, 4 if square else 2, (self.options.copies,), generator=self._generator, device="cpu")
         return quarter_turns(copies, draws if square else 2 * draws)
 
     def state(self) -> dict[str, Tensor]:
-        return {"seen": torch.tensor(self._seen), "generator": self._generator.get_state()}
+        return {"seen": torch.tensor(self._seen, device="cpu"), "generator": self._generator.get_state()}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         self._seen = int(state["seen"])

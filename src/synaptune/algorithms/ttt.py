@@ -124,7 +124,7 @@ class TttMethod(Method[Ttt]):
             return []
         events: list[str] = []
         for _ in range(self.options.iterations):
-            turns = torch.randint(0, 4, (self.options.copies,), generator=self._generator)
+            turns = torch.randint(0, 4, (self.options.copies,), generator=self._generator, device="cpu")
             copies = crop_and_flip(
                 image.expand(self.options.copies, *image.shape),
                 padding=image.shape[-1] // 8,

@@ -165,7 +165,7 @@ class _Baker(Hook):
         self.passes = 0
         self._mix = mix
         self._count = 0
-        self._sum, self._squares = torch.zeros(()), torch.zeros(())
+        self._sum, self._squares = torch.zeros((), device="cpu"), torch.zeros((), device="cpu")
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         assert isinstance(module, _BatchNorm)

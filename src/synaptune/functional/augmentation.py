@@ -19,13 +19,14 @@ def crop_and_flip(images: Tensor, *, padding: int, generator: torch.Generator) -
     """
     batch, _, height, width = images.shape
     padded = F.pad(images, (padding, padding, padding, padding))
-    top = torch.randint(0, 2 * padding + 1, (batch, 1), generator=generator)
-    left = torch.randint(0, 2 * padding + 1, (batch, 1), generator=generator)
-    mirrored = torch.rand(batch, 1, generator=generator) < 0.5
-    columns = torch.arange(width).expand(batch, width)
+    cpu = generator.device  # whatever the caller has made the default
+    top = torch.randint(0, 2 * padding + 1, (batch, 1), generator=generator, device=cpu)
+    left = torch.randint(0, 2 * padding + 1, (batch, 1), generator=generator, device=cpu)
+    mirrored = torch.rand(batch, 1, generator=generator, device=cpu) < 0.5
+    columns = torch.arange(width, device=cpu).expand(batch, width)
     columns = torch.where(mirrored, width - 1 - columns, columns) + left  # (batch, width)
-    rows = torch.arange(height) + top  # (batch, height)
-    index = torch.arange(batch)
+    rows = torch.arange(height, device=cpu) + top  # (batch, height)
+    index = torch.arange(batch, device=cpu)
     device = images.device
     picked = padded[index.to(device)[:, None, None], :, rows.to(device)[:, :, None], columns.to(device)[:, None, :]]
     return picked.permute(0, 3, 1, 2).contiguous()
