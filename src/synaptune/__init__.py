@@ -11,6 +11,7 @@ from synaptune import errors
 from synaptune._version import __version__
 
 if TYPE_CHECKING:
+    from synaptune import zoo
     from synaptune.algorithms import NHL, Dua, Norm, Source, Tent, Ttt
     from synaptune.api import adapt, methods
     from synaptune.core.adapter import Adapter
@@ -31,6 +32,7 @@ __all__ = [
     "doctor",
     "errors",
     "methods",
+    "zoo",
 ]
 
 _HOMES = {
@@ -43,6 +45,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "zoo":
+        return import_module("synaptune.zoo")
     home = next((module for module, names in _HOMES.items() if name in names), None)
     if home is None:
         raise AttributeError(f"module 'synaptune' has no attribute {name!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,7 @@ ALLOWED = {
     "bench": {"api", "core", "data", "metrics", "models", "shifts", "streams"},
     "api": {"core", "guards"},
     "callbacks": {"core"},
+    "zoo": {"models"},
     "export": {"core"},
 }
 ON_TOP = {"cli"}  # may import everything; nothing may import it
@@ -79,6 +81,11 @@ def test_an_unknown_public_name_is_no_attribute() -> None:
     assert set(synaptune.__all__) <= set(dir(synaptune))
     with pytest.raises(AttributeError, match="nosuch"):
         synaptune.nosuch  # noqa: B018 - looking it up is what fails
+
+
+def test_the_zoo_is_a_public_name_and_a_module() -> None:
+    assert synaptune.zoo.card("resnet20-cifar10").error == 8.27
+    assert synaptune.zoo is importlib.import_module("synaptune.zoo")
 
 
 def test_only_the_command_line_prints() -> None:
