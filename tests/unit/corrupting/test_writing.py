@@ -88,6 +88,29 @@ def test_the_written_set_reads_as_cifar_10_c(tmp_path: Path) -> None:
     assert loaded.labels.tolist() == list(range(6))
 
 
+def test_a_written_set_of_some_severities_reads_as_those_and_no_others(tmp_path: Path) -> None:
+    from synaptune import data
+
+    clean = DataSet("cifar10", "test", noise(10, 32, 32), np.arange(10))
+    write_corrupted(clean, tmp_path / "CIFAR-10-C", corruptions=["snow"], severities=[5, 2])
+    for severity in (5, 2):
+        loaded = data.load("cifar10-c", corruption="snow", severity=severity, root=tmp_path)
+        assert np.array_equal(loaded.images[:], shifts.corrupt(noise(10, 32, 32), "snow", severity))
+        assert loaded.labels.tolist() == list(range(10))
+    with pytest.raises(DataError, match="made with severity 5, 2 only, not 1"):
+        data.load("cifar10-c", corruption="snow", severity=1, root=tmp_path)
+
+
+@pytest.mark.parametrize("recipe", ["{", '{"severities": [7]}', '{"severities": 5}', '{"severities": []}'])
+def test_a_damaged_recipe_beside_arrays_is_an_error(recipe: str, tmp_path: Path) -> None:
+    from synaptune import data
+
+    write_corrupted(DataSet("cifar10", "test", noise(5), np.arange(5)), tmp_path / "CIFAR-10-C", corruptions=["snow"])
+    (tmp_path / "CIFAR-10-C" / "recipe.json").write_text(recipe)
+    with pytest.raises(DataError, match=r"recipe\.json"):
+        data.load("cifar10-c", corruption="snow", severity=1, root=tmp_path)
+
+
 @pytest.mark.parametrize("workers", [1, 3])
 def test_the_number_of_workers_does_not_show(
     workers: int, array: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
