@@ -122,7 +122,8 @@ def whole_file(path: Path, *, durable: bool = False) -> Iterator[IO[bytes]]:
         path: where the file is to be.
         durable: wait until it is on the disk before renaming; for files that take long to make.
     """
-    partial = path.with_name(f".{path.name}.partial")
+    # Named after the process: a second run by mistake must not write into the file of the first.
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("wb") as file:

@@ -23,6 +23,7 @@ from synaptune.data.dataset import DataSet
 from synaptune.data.decode import Blob, Fit, ImageProblemError, decode
 from synaptune.data.folder import FileImages
 from synaptune.data.images import read_pixels
+from synaptune.data.readers.imagenet import imagenet_ids, imagenet_names
 from synaptune.errors import InputError
 from synaptune.shifts.corruption import corrupt
 
@@ -81,16 +82,21 @@ class FilesToCorrupt:
 
 
 class SetToCorrupt:
-    """A data set, whose images get PNG files named after class and position."""
+    """A data set: files keep their names below a folder of their class, other images become PNG files by position."""
 
-    def __init__(self, dataset: DataSet):
+    def __init__(self, dataset: DataSet, *, lossless: bool):
         self._dataset = dataset
-        self.names = [
-            PurePosixPath(_class_folder(dataset, int(label)), f"{position:05d}.png")
-            for position, label in enumerate(dataset.labels)
+        folders = _class_folders(dataset)
+        by_position = [PurePosixPath(folder, f"{position:05d}.png") for position, folder in enumerate(folders)]
+        images = dataset.images
+        files = images.names if isinstance(images, FileImages) else ()
+        named = [
+            _output_name(PurePosixPath(folder, Path(file).name), lossless=lossless)
+            for folder, file in zip(folders, files, strict=False)
         ]
+        self.names = named if named and len(set(named)) == len(named) else by_position
         self.indices = np.arange(len(dataset), dtype=np.uint64)
-        self.stamp = {"source": dataset.name, "content": dataset.pixels_fingerprint}
+        self.stamp = {"source": dataset.name, "content": dataset.pixels_fingerprint, "lossless": lossless}
 
     def read(self, position: int) -> NDArray[np.uint8] | None:
         pixels, readable = read_pixels(self._dataset.images, np.array([position], dtype=np.int64))
@@ -179,10 +185,20 @@ def _output_name(path: PurePosixPath, *, lossless: bool) -> PurePosixPath:
     return path if path.suffix.lower() in kept else path.with_name(f"{path.name}.png")
 
 
-def _class_folder(dataset: DataSet, label: int) -> str:
+def _class_folders(dataset: DataSet) -> list[str]:
+    """Return the folder of each image: its class, which ImageNet's trees call by WordNet id."""
+    is_imagenet = dataset.classes == imagenet_names()  # two of these names are those of two classes each
+    classes = imagenet_ids() if is_imagenet else dataset.classes
+    names = {label: _class_folder(dataset, classes, label) for label in np.unique(dataset.labels).tolist()}
+    if len(set(names.values())) < len(names):
+        raise InputError(f"several classes of {dataset.name} have the same name; write arrays instead")
+    return [names[label] for label in dataset.labels.tolist()]
+
+
+def _class_folder(dataset: DataSet, classes: tuple[str, ...], label: int) -> str:
     if label < 0:
         return "unlabelled"
-    name = dataset.classes[label] if dataset.classes else str(label)
+    name = classes[label] if classes else str(label)
     if not name or name.startswith(".") or "/" in name or "\\" in name:
         raise InputError(f"class name {name!r} of {dataset.name} cannot be the name of a folder; write arrays instead")
     return name

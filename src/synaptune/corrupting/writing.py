@@ -23,6 +23,7 @@ from synaptune.corrupting.tree import FilesToCorrupt, SetToCorrupt, ToCorrupt, w
 from synaptune.data.catalogue import entries
 from synaptune.data.dataset import UNLABELLED, DataSet
 from synaptune.data.decode import Blob, Fit
+from synaptune.data.entry import Entry
 from synaptune.data.folder import FileImages, read_images
 from synaptune.data.loading import load
 from synaptune.data.readers.corrupted_arrays import load_array
@@ -152,10 +153,19 @@ def _known(source: Source) -> Path | DataSet | NDArray[np.uint8]:
     path = Path(source).expanduser()
     if path.exists():
         return path
-    names = [entry.name for entry in entries()]
-    if str(source) in names:
-        return load(str(source))
-    raise DataError(f"{source} is neither a file or folder nor a known data set ({', '.join(names)})")
+    for entry in entries():
+        if entry.name == str(source):
+            return load(entry, _clean_split(entry))
+    names = ", ".join(entry.name for entry in entries() if not entry.corruptions)
+    raise DataError(f"{source} is neither a file or folder nor a known data set ({names})")
+
+
+def _clean_split(entry: Entry) -> str:
+    """Return the split that methods are tested on, or the only one there is."""
+    if entry.corruptions:
+        clean = entry.name.replace("-c", "", 1)
+        raise OptionError(f"{entry.name} is corrupted already; name the clean set, {clean}")
+    return next((split for split in ("test", "val") if split in entry.splits), next(iter(entry.splits)))
 
 
 def _check_apart(source: Path, folder: Path) -> None:
@@ -181,7 +191,7 @@ def _named(
     if isinstance(source, Path) and isinstance(dataset.images, FileImages):
         base = source if source.is_dir() else source.parent
         return FilesToCorrupt(dataset.images, base, fit=fit, lossless=lossless)
-    return SetToCorrupt(dataset)
+    return SetToCorrupt(dataset, lossless=lossless)
 
 
 def _dataset(

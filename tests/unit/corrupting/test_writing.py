@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from synaptune import shifts
 from synaptune.corrupting import files, tree, write_corrupted
 from synaptune.data import DataSet
 from synaptune.data.decode import Fit
+from synaptune.data.readers.imagenet import imagenet_ids
 from synaptune.errors import DataError, InputError, OptionError, UnknownNameError
 
 TWO = ("fog", "contrast")
@@ -180,6 +182,73 @@ def test_a_data_set_can_become_a_tree(tmp_path: Path) -> None:
     assert np.array_equal(written, shifts.corrupt(noise(3), "fog", 2)[1])
     write_corrupted(noise(1), tmp_path / "bare", corruptions=["fog"], severities=[2], layout="tree")
     assert "fog/2/unlabelled/00000.png" in files_in(tmp_path / "bare")
+
+
+def test_two_classes_of_one_name_are_not_thrown_together(tmp_path: Path) -> None:
+    birds_and_machines = DataSet("toy", "test", noise(2), np.array([0, 1]), ("crane", "crane"))
+    with pytest.raises(InputError, match="several classes of toy have the same name"):
+        write_corrupted(birds_and_machines, tmp_path / "out", corruptions=["fog"], layout="tree")
+
+
+@pytest.fixture
+def validation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Three images of ImageNet, two of them of the classes that are both called crane, and RobustBench's list."""
+    places = [f"{imagenet_ids()[label]}/ILSVRC2012_val_0000000{label % 10}.JPEG" for label in (517, 0, 134)]
+    for number, place in enumerate(places):
+        path = tmp_path / "imagenet/val" / place
+        path.parent.mkdir(parents=True)
+        Image.fromarray(noise(1, 224, 224, seed=number)[0]).save(path)
+    (tmp_path / "robustbench").mkdir()
+    (tmp_path / "robustbench/imagenet_test_image_ids.txt").write_text("\n".join(places))
+    monkeypatch.setenv("SYNAPTUNE_DATA", str(tmp_path))
+    return places
+
+
+@pytest.mark.parametrize(("name", "labels"), [("imagenet", [0, 134, 517]), ("imagenet-5k", [517, 0, 134])])
+def test_imagenet_becomes_a_tree_that_reads_as_imagenet_c(
+    name: str, labels: list[int], validation: list[str], tmp_path: Path
+) -> None:
+    from synaptune import data
+
+    write_corrupted(name, tmp_path / "ImageNet-C", corruptions=["fog"], severities=[3], layout="tree")
+    assert files_in(tmp_path / "ImageNet-C/fog/3") == set(validation)
+    clean = data.load(name)
+    assert clean.labels.tolist() == labels
+    made = data.load(name.replace("imagenet", "imagenet-c"), corruption="fog", severity=3)
+    assert made.labels.tolist() == labels
+    difference = made.images[:].astype(int) - shifts.corrupt(clean.images[:], "fog", 3)
+    assert np.abs(difference).mean() < 10  # saved as JPEG, as published
+
+
+def test_a_set_without_a_test_split_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tar = tmp_path / "imagenet_sample/imagenet_sample_224.tar"
+    tar.parent.mkdir()
+    photo = tmp_path / "a.JPEG"
+    Image.fromarray(noise(1, 224, 224)[0]).save(photo)
+    with tarfile.open(tar, "w:") as file:
+        file.add(photo, f"{imagenet_ids()[3]}/a.JPEG")
+    monkeypatch.setenv("SYNAPTUNE_DATA", str(tmp_path))
+    write_corrupted("imagenet-sample", tmp_path / "out", corruptions=["fog"], severities=[1], layout="tree")
+    assert f"fog/1/{imagenet_ids()[3]}/a.JPEG" in files_in(tmp_path / "out")
+
+
+def test_a_set_that_is_corrupted_already_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="imagenet-c-5k is corrupted already; name the clean set, imagenet-5k"):
+        write_corrupted("imagenet-c-5k", tmp_path / "out")
+
+
+def test_two_processes_do_not_write_into_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "fog.npy"
+    with files.whole_file(path) as mine:
+        mine.write(b"whole ")
+        with monkeypatch.context() as patch:
+            patch.setattr(files.os, "getpid", lambda: -1)
+            with files.whole_file(path) as other:
+                other.write(b"whole file")
+        assert path.read_bytes() == b"whole file"
+        mine.write(b"file")
+    assert path.read_bytes() == b"whole file"
+    assert files_in(tmp_path) == {"fog.npy"}
 
 
 def test_arrays_without_labels_get_none(tmp_path: Path) -> None:
