@@ -24,6 +24,7 @@ from synaptune.errors import DataError
 __all__ = ["FinalError", "PassingError", "transfer"]
 
 _CHUNK = 1 << 18
+_HEAD = 512
 _RETRY_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 _MAGIC = {
     ".gz": (0, b"\x1f\x8b"),
@@ -142,7 +143,7 @@ def _copy(reply: Any, part: PartFile, start: int, announced: int | None, remote:
     done = start
     try:
         with part.path.open("ab" if start else "wb") as file:
-            while chunk := reply.read(_CHUNK):
+            for chunk in _chunks(reply, enough=_HEAD if done == 0 else 1):
                 if done == 0:
                     _check_first_bytes(chunk, remote)
                 file.write(chunk)
@@ -158,6 +159,17 @@ def _copy(reply: Any, part: PartFile, start: int, announced: int | None, remote:
     except OSError as error:
         raise _disk_trouble(error, part) from error
     return done
+
+
+def _chunks(reply: Any, enough: int) -> Iterator[bytes]:
+    """Give bytes as they come, so that none is lost with a connection that falls silent; first `enough` to judge by."""
+    head = b""
+    while len(head) < enough and (chunk := reply.read1(_CHUNK)):
+        head += chunk
+    if head:
+        yield head
+    while chunk := reply.read1(_CHUNK):
+        yield chunk
 
 
 def _disk_trouble(error: OSError, part: PartFile) -> Exception:

@@ -115,10 +115,10 @@ def test_a_dropped_connection_is_taken_up_where_it_stopped(
 
 
 def test_a_stalled_connection_is_given_up_and_taken_up_again(server: Server, policy: Policy, tmp_path: Path) -> None:
-    server.script = [Act(send=262_144 * 2, stalls=True), Act()]
+    server.script = [Act(send=262_145, stalls=True), Act(send=100_000, stalls=True), Act()]
     path, _ = fetch(remote_of(server), tmp_path, policy=policy)
     assert path.read_bytes() == CONTENT
-    assert "Range" in server.requests[1]
+    assert [request.get("Range") for request in server.requests] == [None, "bytes=262145-", "bytes=362145-"]
 
 
 def test_a_later_call_goes_on_after_an_interruption(server: Server, policy: Policy, tmp_path: Path) -> None:
@@ -132,9 +132,11 @@ def test_a_later_call_goes_on_after_an_interruption(server: Server, policy: Poli
     with pytest.raises(StopTheWorkError):
         fetch(remote_of(server), tmp_path, policy=policy, listener=interrupt)
     assert whole_looking(tmp_path) == []
+    kept = (tmp_path / "set.tar.part").stat().st_size
+    assert kept >= 262_144
     path, _ = fetch(remote_of(server), tmp_path, policy=policy)
     assert path.read_bytes() == CONTENT
-    assert server.requests[1]["Range"] == "bytes=262144-"
+    assert server.requests[1]["Range"] == f"bytes={kept}-"
 
 
 def test_a_file_that_changed_meanwhile_is_started_afresh(server: Server, policy: Policy, tmp_path: Path) -> None:
@@ -385,7 +387,7 @@ def test_a_disk_that_fills_up_keeps_the_part_and_says_so(
     with pytest.raises(DataError, match=r"disk .* is full"):
         fetch(remote_of(server), tmp_path, policy=policy)
     assert whole_looking(tmp_path) == []
-    assert (tmp_path / "set.tar.part").stat().st_size == 262_144
+    assert 0 < (tmp_path / "set.tar.part").stat().st_size <= 300_000
     path, _ = fetch(remote_of(server), tmp_path, policy=policy)
     assert path.read_bytes() == CONTENT
 
