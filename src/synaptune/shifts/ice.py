@@ -14,6 +14,7 @@ import hashlib
 import importlib.util
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from synaptune.errors import DataError
 from synaptune.shifts.fixed_point import to_bytes
 from synaptune.shifts.plasma import plasma
 from synaptune.shifts.randomness import ImageStreams
@@ -117,11 +119,24 @@ def _candidates() -> Iterator[Path]:
         yield Path(location) / "frost"
 
 
+@contextmanager
+def _readable(file: Path) -> Iterator[None]:
+    """Say of a photograph that cannot be read what to do; Pillow raises almost anything on damaged files."""
+    try:
+        yield
+    except Exception as error:
+        raise DataError(
+            f"the photograph of ice {file} cannot be read ({error}); put the published file there, or take the folder "
+            f"away to have ice grown instead"
+        ) from error
+
+
 @functools.lru_cache(maxsize=8)
 def _name_of(folder: Path) -> str:
     digest = hashlib.sha256()
     for name in _FILES:
-        digest.update((folder / name).read_bytes())
+        with _readable(folder / name):
+            digest.update((folder / name).read_bytes())
     return "published" if digest.hexdigest() == _PUBLISHED else f"files-{digest.hexdigest()[:12]}"
 
 
@@ -129,7 +144,7 @@ def _name_of(folder: Path) -> str:
 def _photographs(folder: Path) -> tuple[NDArray[np.uint8], ...]:
     photographs = []
     for name in _FILES:
-        with Image.open(folder / name) as photograph:
+        with _readable(folder / name), Image.open(folder / name) as photograph:
             # Two have an alpha channel, which the published code drops as well.
             photographs.append(np.asarray(photograph.convert("RGB")))
     return tuple(photographs)

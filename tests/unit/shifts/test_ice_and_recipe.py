@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from synaptune.errors import DataError
 from synaptune.shifts import GENERATOR_VERSION, CorruptionRecipe, corrupt, frost_source, ice
 from tests.unit.shifts.conftest import picture_like
 
@@ -147,3 +148,12 @@ def test_recipes_carry_the_generator_and_only_frost_its_textures() -> None:
         "frost": None,
     }
     assert CorruptionRecipe.of("frost", 1).frost == frost_source()
+
+
+@pytest.mark.parametrize("content", [b"", b"junk"], ids=["empty", "junk"])
+def test_a_damaged_photograph_is_named(content: bytes, no_photographs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_textures(no_photographs / "mine" / "frost")
+    (no_photographs / "mine" / "frost" / "frost3.png").write_bytes(content)
+    monkeypatch.setenv("SYNAPTUNE_DATA", str(no_photographs / "mine"))
+    with pytest.raises(DataError, match=r"photograph of ice .*frost3\.png cannot be read.*put the published file"):
+        corrupt(np.zeros((1, 32, 32, 3), np.uint8), "frost", 5)
