@@ -88,9 +88,12 @@ def get(
         data.get(name, root=root, parts=part, progress=_listener(report), force=force, keep_archive=keep_archive)
     (held,) = (holding for holding in data.listing(root) if holding.name == name)
     places = [str(place) for place in held.places]
+    whole = f"{name} is in {', '.join(places)}: {_few(held.splits)}"
+    # Of some sets only a list can be fetched; the images come from elsewhere.
+    rest = f"{name} cannot be used yet: no {_few(held.missing)} on disk. {held.manual}"
     output.summary(
-        {"name": name, "on_disk": list(held.splits), "places": places},
-        f"{name} is in {', '.join(places)}: {_few(held.splits)}",
+        {"name": name, "on_disk": list(held.splits), "places": places, "missing": list(held.missing)},
+        whole if held.is_on_disk else rest,
     )
 
 
