@@ -66,6 +66,7 @@ class FilesToCorrupt:
         self._paths = tuple(Path(name) for name in images.names)
         relative = [PurePosixPath(path.relative_to(folder).as_posix()) for path in self._paths]
         self.names = [_output_name(path, lossless=lossless) for path in relative]
+        _refuse_meeting(relative, self.names)
         hashes = [hashlib.blake2b(str(path).encode(), digest_size=8).digest() for path in relative]
         self.indices = np.frombuffer(b"".join(hashes), dtype="<u8").astype(np.uint64)
         self.stamp = {"source": folder.name, "fit": str(fit) if fit else None, "lossless": lossless}
@@ -176,13 +177,22 @@ def _encoded(pixels: NDArray[np.uint8], ending: str) -> bytes:
 
 
 def _output_name(path: PurePosixPath, *, lossless: bool) -> PurePosixPath:
-    """Keep the name where the format is kept; else add an ending, so that no two files meet.
+    """Keep the name where the format is kept; else add an ending, so that `a.webp` and `a.png` do not meet.
 
     >>> _output_name(PurePosixPath("cat/a.webp"), lossless=False)
     PurePosixPath('cat/a.webp.png')
     """
     kept = {".png"} if lossless else {".png", *_JPEG_ENDINGS}
     return path if path.suffix.lower() in kept else path.with_name(f"{path.name}.png")
+
+
+def _refuse_meeting(paths: Sequence[PurePosixPath], names: Sequence[PurePosixPath]) -> None:
+    """Refuse two images of which one would be written over the other, such as `a.webp` and `a.webp.png`."""
+    first: dict[PurePosixPath, PurePosixPath] = {}
+    for path, name in zip(paths, names, strict=True):
+        if name in first:
+            raise InputError(f"{first[name]} and {path} would both be written as {name}; rename one of them")
+        first[name] = path
 
 
 def _class_folders(dataset: DataSet) -> list[str]:

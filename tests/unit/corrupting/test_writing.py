@@ -163,6 +163,14 @@ def test_png_files_hold_the_very_pixels(photos: Path, tmp_path: Path) -> None:
         assert np.array_equal(np.asarray(Image.open(tmp_path / "out/contrast/5" / written)), expected)
 
 
+@pytest.mark.parametrize(("name", "lossless"), [("cat/b.jpg.png", True), ("dog/deep/d.webp.png", False)])
+def test_no_image_is_written_over_another(name: str, lossless: bool, photos: Path, tmp_path: Path) -> None:
+    Image.fromarray(noise(1)[0]).save(photos / name)
+    with pytest.raises(InputError, match=f"would both be written as {name}; rename one of them"):
+        write_corrupted(photos, tmp_path / "out", corruptions=["fog"], lossless=lossless)
+    assert not (tmp_path / "out").exists()
+
+
 def test_photographs_can_be_cropped_first(photos: Path, tmp_path: Path) -> None:
     fit = Fit(14, 14, shorter=16)
     write_corrupted(photos, tmp_path / "tree", corruptions=["fog"], severities=[1], fit=fit)
