@@ -96,6 +96,11 @@ class Corrupt(nn.Module):
 
     def _corrupted(self, image: Image.Image | Tensor, indices: Sequence[int] | None) -> Image.Image | Tensor:
         if isinstance(image, Image.Image):
+            if image.mode == "F" or image.mode.startswith("I"):
+                raise InputError(
+                    f"Corrupt takes pictures of 8 bits, not of Pillow's mode {image.mode!r}, which would be cut off, "
+                    "not scaled; scale it first, or read the file with synaptune.data.read_images"
+                )
             pixels = np.asarray(image.convert("RGB"))[None]
             return Image.fromarray(self._applied(pixels, indices)[0])
         plain = image.as_subclass(Tensor)

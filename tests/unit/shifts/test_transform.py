@@ -165,3 +165,10 @@ def test_bad_options_are_refused_at_once() -> None:
 def test_a_sample_without_an_image_is_refused(wrong: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Corrupt("fog", 1)(wrong)
+
+
+@pytest.mark.parametrize("kind", [np.uint16, np.int32, np.float32])
+def test_pictures_of_more_than_8_bits_are_refused_and_not_cut_off(kind: type[np.generic]) -> None:
+    deep = Image.fromarray(np.full((32, 32), 30_000).astype(kind))
+    with pytest.raises(InputError, match=r"pictures of 8 bits, not of Pillow's mode .*scale it first"):
+        Corrupt("fog", 5)(deep)
