@@ -41,6 +41,7 @@ from synaptune.streams import Stream
 __all__ = ["Measured", "Witness", "measure", "measure_cell", "portable", "settings", "versions"]
 
 _MOST_EVENTS = 100
+_MOST_NAMES = 100  # every row has them
 
 
 class Witness(Guard):
@@ -64,6 +65,9 @@ class Measured:
     forwards: int = 0
     backwards: int = 0
     weight_distance: float | None = None
+    entropies: list[float] = field(default_factory=list)
+    drifts: list[float | None] = field(default_factory=list)
+    distances: list[float] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
     stages: list[list[float]] = field(default_factory=list)
     full: float | None = None
@@ -87,6 +91,11 @@ class Measured:
             "backwards": self.backwards,
             "peak_mb": self.peak_mb,
             "error_per_batch": first.error_per_batch,
+            "entropy_per_batch": self.entropies,
+            "drift_per_batch": self.drifts if any(drift is not None for drift in self.drifts) else None,
+            "weight_distance_per_batch": self.distances,
+            "predicted_per_class": first.predicted_per_class,
+            "labels_per_class": first.labels_per_class,
             "error_per_stage": self.stages or None,
             "weight_distance": self.weight_distance,
             "events": self._shortened_events(),
@@ -147,8 +156,14 @@ def measure_cell(cell: Cell, adapter: Adapter, subject: Subject, *, run: str, si
         recipe_digest=subject.recipe.digest,
         frost=subject.frost,
         **measured.as_row(cell),
+        class_names=_class_names(subject),
         seconds=round(time.perf_counter() - start, 3),
     )
+
+
+def _class_names(subject: Subject) -> list[str] | None:
+    names = subject.loaded.card.class_names
+    return list(names) if 0 < len(names) <= _MOST_NAMES else None
 
 
 def versions(device: str = "cpu") -> dict[str, str]:
@@ -218,6 +233,9 @@ def _one_batch(adapter: Adapter, images: Tensor, labels: Tensor, measured: Measu
     measured.forwards += record.forwards
     measured.backwards += record.backwards
     measured.weight_distance = record.weight_distance
+    measured.entropies.append(round(record.entropy, 4))
+    measured.drifts.append(None if record.drift is None else round(record.drift, 4))
+    measured.distances.append(float(f"{record.weight_distance:.4g}"))
     measured.events += [f"{record.step}: {event}" for event in record.events]
     # A method that hands over its own logits from after the update learns image by image: there is no "before".
     if step.after is None:

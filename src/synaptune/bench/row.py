@@ -70,6 +70,13 @@ class Row:
         device: torch device.
         seeded: whether the seed changes anything.
         error_per_batch: online error of each batch (after the update where there is no other).
+        entropy_per_batch: mean softmax entropy of each batch, in nats.
+        drift_per_batch: shift of the first features from the source, in its standard deviations; null where the model
+            has no batch normalisation with stored statistics.
+        weight_distance_per_batch: `weight_distance` after each batch.
+        predicted_per_class: how often each class was predicted, by the predictions of `error_per_batch`.
+        labels_per_class: how often each class is the right one.
+        class_names: names of these classes, where the model's card has them and they are at most 100.
         error_per_stage: pairs of batches adapted on and whole-set error, from 0 batches on.
         weight_distance: relative distance of the adapted tensors from the source, at the end.
         events: what was unusual, guards' verdicts included: "batch: sentence".
@@ -122,6 +129,12 @@ class Row:
     device: str = "cpu"
     seeded: bool = False
     error_per_batch: list[float] | None = None
+    entropy_per_batch: list[float] | None = None
+    drift_per_batch: list[float | None] | None = None
+    weight_distance_per_batch: list[float] | None = None
+    predicted_per_class: list[int] | None = None
+    labels_per_class: list[int] | None = None
+    class_names: list[str] | None = None
     error_per_stage: list[list[float]] | None = None
     weight_distance: float | None = None
     events: list[str] = field(default_factory=list)

@@ -20,7 +20,7 @@ __all__ = ["Tally"]
 
 
 class Tally:
-    """Error, error per batch and calibration error of a stream of logits.
+    """Error, error per batch, calibration error and class counts of a stream of logits.
 
     >>> tally = Tally()
     >>> tally.add(torch.tensor([[2.0, 0.0], [2.0, 0.0]]), torch.tensor([0, 1]))
@@ -32,6 +32,8 @@ class Tally:
     def __init__(self) -> None:
         self._correct: list[npt.NDArray[np.bool_]] = []
         self._confidence: list[npt.NDArray[np.float32]] = []
+        self._predicted: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self._labels: npt.NDArray[np.int64] = np.zeros(0, np.int64)
 
     def add(self, logits: Tensor, labels: Tensor) -> None:
         """Count one batch.
@@ -46,9 +48,12 @@ class Tally:
         confidence = logits.detach().float().softmax(dim=1).amax(dim=1)
         # Infinite logits are a prediction, but have no softmax.
         confidence = confidence.nan_to_num(nan=0.0).where(usable, torch.zeros_like(confidence))
-        correct = (logits.argmax(dim=1) == labels.to(logits.device)) & usable
+        classes = logits.argmax(dim=1)
+        correct = (classes == labels.to(logits.device)) & usable
         self._correct.append(correct.cpu().numpy())
         self._confidence.append(confidence.cpu().numpy())
+        self._predicted = _counted(self._predicted, classes[usable], logits.shape[1])
+        self._labels = _counted(self._labels, labels, logits.shape[1])
 
     @property
     def images(self) -> int:
@@ -68,6 +73,24 @@ class Tally:
         """The same for each batch."""
         return [round(100 * float(1 - batch.mean()), 4) for batch in self._correct]
 
+    @property
+    def predicted_per_class(self) -> list[int]:
+        """How often each class was predicted; NaN predicts nothing."""
+        return [int(count) for count in self._predicted]
+
+    @property
+    def labels_per_class(self) -> list[int]:
+        """How often each class is the right one."""
+        return [int(count) for count in self._labels]
+
     def calibration_error(self, *, bins: int = 15) -> float:
         """Expected calibration error so far, in percent."""
         return expected_calibration_error(np.concatenate(self._confidence), np.concatenate(self._correct), bins=bins)
+
+
+def _counted(so_far: npt.NDArray[np.int64], classes: Tensor, least: int) -> npt.NDArray[np.int64]:
+    """Add how often each class occurs; the result is as long as the most classes asked for."""
+    found = classes.cpu().numpy()
+    counts = np.bincount(found[found >= 0], minlength=max(least, len(so_far))).astype(np.int64)
+    counts[: len(so_far)] += so_far
+    return counts

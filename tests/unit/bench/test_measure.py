@@ -63,6 +63,25 @@ def test_the_four_errors_are_what_a_plain_loop_gives() -> None:
     assert row.weight_distance == pytest.approx(adapter.history[-1].weight_distance, rel=1e-5)
 
 
+def test_every_batch_leaves_its_numbers_and_classes_are_counted() -> None:
+    row = row_of("tent", **STRONG)
+    adapter = st.adapt(tiny.make_model(), "tent", lr=0.3)
+    records, predicted, labelled = [], torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long)
+    for images, labels in tiny_batches():
+        predicted = torch.cat([predicted, adapter(images).argmax(1)])
+        labelled = torch.cat([labelled, labels])
+        records.append(adapter.history[-1])
+    assert row.entropy_per_batch == pytest.approx([record.entropy for record in records], abs=1e-3)
+    assert row.drift_per_batch == pytest.approx([record.drift for record in records], abs=1e-3)
+    assert row.weight_distance_per_batch == pytest.approx([record.weight_distance for record in records], rel=1e-3)
+    assert row.labels_per_class is not None
+    classes = len(row.labels_per_class)
+    assert row.predicted_per_class == predicted.bincount(minlength=classes).tolist()
+    assert row.labels_per_class == labelled.bincount(minlength=classes).tolist()
+    again = Row.from_json(row.to_json())
+    assert (again.drift_per_batch, again.predicted_per_class) == (row.drift_per_batch, row.predicted_per_class)
+
+
 def test_what_else_is_measured_changes_nothing_that_the_method_does() -> None:
     bare = row_of("nhl", protocol={"after": False, "full": False})
     rich = row_of("nhl", protocol={"oracle_every": 1})

@@ -17,6 +17,17 @@ def test_error_weighs_images_not_batches() -> None:
     assert tally.error_per_batch == [0.0, 100.0]
 
 
+def test_classes_are_counted_as_predicted_and_as_labelled() -> None:
+    tally = Tally()
+    assert (tally.predicted_per_class, tally.labels_per_class) == ([], [])
+    logits = torch.eye(3)
+    logits[1, 0] = torch.nan
+    tally.add(logits, torch.tensor([0, 0, 2]))
+    tally.add(torch.eye(3)[2:], torch.tensor([0]))
+    assert tally.predicted_per_class == [1, 0, 2]
+    assert tally.labels_per_class == [3, 0, 1]
+
+
 def test_error_equals_a_plain_count_on_random_logits() -> None:
     generator = torch.Generator().manual_seed(3)
     logits = torch.randn(50, 7, generator=generator)
