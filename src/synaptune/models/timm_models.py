@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from types import ModuleType
 from typing import Any
 
@@ -11,6 +13,8 @@ from synaptune.errors import IncompatibleModelError, UnknownNameError, WeightsEr
 from synaptune.models.card import Card
 
 __all__ = ["build"]
+
+_IMAGENET_CLASSES = 1000
 
 
 def build(name: str, *, pretrained: bool, num_classes: int | None = None) -> tuple[nn.Module, Card]:
@@ -55,11 +59,13 @@ def _card(name: str, model: nn.Module, *, loaded: bool, num_classes: int | None)
     size = tuple(config.get("input_size", (3, 224, 224)))[1:]
     crop_share = float(config.get("crop_pct") or 1.0)
     tag = config.get("tag") or "default"
+    classes = num_classes or int(config.get("num_classes", 1000))
     home = config.get("url") or config.get("hf_hub_id") or ""
     return Card(
         name=f"timm:{name}",
         architecture=str(config.get("architecture", name)),
-        num_classes=num_classes or int(config.get("num_classes", 1000)),
+        num_classes=classes,
+        class_names=_class_names(tag, classes),
         input_size=(int(size[0]), int(size[1])),
         mean=tuple(config.get("mean", ())),
         std=tuple(config.get("std", ())),
@@ -71,4 +77,19 @@ def _card(name: str, model: nn.Module, *, loaded: bool, num_classes: int | None)
         url=str(home) if loaded else "",
         origin=str(config.get("origin_url", "")) if loaded else "",
         licence=str(config.get("license", "")) if loaded else "",
+    )
+
+
+def _class_names(tag: str, classes: int) -> tuple[str, ...]:
+    """The classes of ImageNet-1K, where the tag of the weights says that they were trained on it last."""
+    if classes != _IMAGENET_CLASSES or not re.search(r"(^|_)in1k($|_)", tag):
+        return ()
+    from timm.data.imagenet_info import ImageNetInfo
+
+    info = ImageNetInfo()
+    names = [text.partition(", ")[0] for text in info.label_descriptions()]
+    often = Counter(names)
+    # Two cranes and two maillots: a name must stand for one class.
+    return tuple(
+        name if often[name] == 1 else f"{name} ({info.index_to_label_name(place)})" for place, name in enumerate(names)
     )

@@ -109,6 +109,15 @@ def test_timm_card_tells_size_crop_and_normalisation() -> None:
     assert card.normalisation == "outside"
 
 
+def test_timm_tells_the_classes_of_imagenet_where_its_weights_are_of_it() -> None:
+    pytest.importorskip("timm")
+    names = load_model("timm:tf_efficientnet_lite0", pretrained=False).card.class_names
+    assert (names[0], names[47], names[999]) == ("tench", "African chameleon", "toilet tissue")
+    assert names[134] == "crane (n02012849)"
+    assert len(set(names)) == 1000
+    assert load_model("timm:tf_efficientnet_lite0", pretrained=False, num_classes=5).card.class_names == ()
+
+
 def test_timm_names_and_tags_are_checked() -> None:
     pytest.importorskip("timm")
     with pytest.raises(UnknownNameError, match="timm model"):
