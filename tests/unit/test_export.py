@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from pathlib import Path
 
@@ -40,6 +41,18 @@ def run_file(file: Exported, images: Tensor) -> Tensor:
         return result
     scripted: Tensor = torch.jit.load(str(file.path))(images)
     return scripted
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs modes")
+def test_what_is_shipped_can_be_read_by_whom_the_umask_lets(tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.touch()
+    with st.adapt(build("bn"), "norm") as adapter:
+        adapter(batches(1)[0])
+        adapter.save(tmp_path / "state.safetensors")
+        export(adapter.freeze(), batches(1)[0], tmp_path / "model.safetensors")
+    for name in ("state", "model"):
+        assert (tmp_path / f"{name}.safetensors").stat().st_mode == plain.stat().st_mode
 
 
 def check(method: str, form: Format, folder: Path) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from synaptune._version import __version__
@@ -57,14 +56,14 @@ def write(path: Path, *, changed: Mapping[str, Tensor], state: Mapping[str, Tens
     }
     if not path.parent.is_dir():
         raise StateFileError(f"there is no folder {path.parent} to write {path.name} into; make it first")
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
+    # Written by Python: files that tempfile or safetensors make are for their owner alone, and this one is to travel.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         # Tied parameters share storage, which safetensors refuses; copies are independent.
-        save_file({name: tensor.clone() for name, tensor in tensors.items()}, temporary, metadata=metadata)
-        Path(temporary).replace(path)
+        temporary.write_bytes(save({name: tensor.clone() for name, tensor in tensors.items()}, metadata=metadata))
+        temporary.replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 

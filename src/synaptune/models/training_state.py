@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from synaptune.errors import StateFileError
@@ -107,7 +107,8 @@ class TrainingState:
             "history": json.dumps(self.history),
         }
         partial = path.with_suffix(".partial")
-        save_file({name: value.detach().contiguous() for name, value in tensors.items()}, partial, metadata)
+        # Not save_file: what that writes only its owner can read.
+        partial.write_bytes(save({name: value.detach().contiguous() for name, value in tensors.items()}, metadata))
         partial.replace(path)
 
     def load(self, path: Path, *, data_digest: str) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from synaptune.errors import WeightsError
@@ -126,7 +126,8 @@ def write_weights(path: Path, tensors: Mapping[str, Tensor], *, card: Card, half
         raise WeightsError(f"{path}: {_some(overflown)} cannot be stored: values that are not finite")
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
-    save_file(stored, partial, {"format": "pt", "card": card.to_json()})
+    # Not save_file: what that writes only its owner can read.
+    partial.write_bytes(save(stored, {"format": "pt", "card": card.to_json()}))
     partial.replace(path)
     path.with_suffix(".json").write_text(card.to_json(indent=2) + "\n", encoding="utf-8")
     path.with_suffix(".md").write_text(card.to_markdown(), encoding="utf-8")
