@@ -84,6 +84,14 @@ def predict(
         ),
     ] = None,
     save_every: Annotated[int, typer.Option("--save-every", min=1, help="Batches between two savings of it.")] = 20,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            "--log",
+            metavar="FILE",
+            help="Add entropy, drift and predicted classes of every batch to FILE (.jsonl), for `synaptune report`.",
+        ),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on after the images that are in the table.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the table if it exists.")] = False,
     form: Annotated[
@@ -111,6 +119,7 @@ def predict(
 ) -> None:
     """Predict images while adapting to them; rows are written as they come, and a stopped run can be resumed."""
     from synaptune.api import adapt
+    from synaptune.callbacks import JsonlCallback
     from synaptune.predicting import DeferredInterrupts, PredictionRun, RowMaker, find_items
     from synaptune.predicting.journal import Journal
 
@@ -133,7 +142,9 @@ def predict(
     where = choose_device(device)
     network = loaded.model.to(where)
     source = copy.deepcopy(network).eval() if compare_source else None
-    with adapt(network, method, **options, layout=choose_layout(first_conv, stage, classifier)) as adapter:
+    callbacks = [] if log is None else [JsonlCallback(log, class_names=names or None)]
+    layout = choose_layout(first_conv, stage, classifier)
+    with adapt(network, method, **options, layout=layout, callbacks=callbacks) as adapter:
         about = _settings(model, loaded, adapter, preprocessing, batch_size=batch_size)
         run = PredictionRun(
             adapter,
@@ -225,7 +236,7 @@ def _settings(
 def _say_how_it_begins(output: Output, run: PredictionRun, state: Path | None, *, resume: bool) -> None:
     begun = run.summary.resumed
     if state is not None and run.adapter.steps:
-        output.note(f"adapted state taken from {state} ({run.adapter.steps:,} batches)")
+        output.note(f"adapted state taken from {state} ({_batches(run.adapter.steps)})")
     elif resume and begun:
         output.note("no adapted state was kept (--state FILE does): adapting starts from the source model again")
     if begun:
@@ -235,6 +246,10 @@ def _say_how_it_begins(output: Output, run: PredictionRun, state: Path | None, *
 def _show(report: Reporter, now: Progress, total: int | None) -> None:
     drift = "" if now.record.drift is None else f" drift {now.record.drift:.2f}"
     report(now.images, total, f"{now.images_per_second:,.1f} images/s entropy {now.record.entropy:.2f}{drift}")
+
+
+def _batches(number: int) -> str:
+    return f"{number:,} batch{'es' * (number != 1)}"
 
 
 def _how_to_go_on(run: PredictionRun, out: Path | None, state: Path | None) -> str:
@@ -251,7 +266,7 @@ def _conclude(output: Output, run: PredictionRun, out: Path | None, state: Path 
     summary, report = run.summary, run.report
     lines = [
         f"{summary.images:,} images in {summary.seconds:,.1f} s "
-        f"({summary.images / max(summary.seconds, 1e-9):,.1f} images/s), {summary.batches:,} batches, "
+        f"({summary.images / max(summary.seconds, 1e-9):,.1f} images/s), {_batches(summary.batches)}, "
         f"method {run.adapter.info.name}"
     ]
     if summary.entropy is not None:
