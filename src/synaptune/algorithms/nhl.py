@@ -326,7 +326,7 @@ for _stages in ((1,), (1, 2), (1, 2, 3), (1, 2, 3, 4)):
         f"nhl-{''.join(map(str, _stages))}",
         base="nhl",
         stages=_stages,
-        summary=f"Ablation: NHL with stages {', '.join(map(str, _stages))} as neuro-modulator.",
+        summary=f"Ablation: NHL, neuro-modulator: stage{'s'[: len(_stages) - 1]} {', '.join(map(str, _stages))}.",
     )
 preset(
     "modulator-12",
