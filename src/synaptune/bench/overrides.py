@@ -49,19 +49,24 @@ def spell_overrides(overrides: Mapping[str, Any]) -> list[str]:
 
     >>> spell_overrides({"batch": 200, "methods": ["tent", "nhl"], "label": "1e-3"})
     ['batch=200', 'methods=[tent,nhl]', 'label="1e-3"']
+    >>> spell_overrides({"after": False, "methods": ["nhl", {"method": "dua", "metric": "error_full"}]})
+    ['after=false', 'methods=[nhl,{method: dua, metric: error_full}]']
     """
     return [f"{key}={_spell(value)}" for key, value in overrides.items()]
 
 
 def _spell(value: Any) -> str:
-    """Plain words where these are read as what is meant, JSON (which YAML contains) otherwise."""
-    plain = "[" + ",".join(map(str, value)) + "]" if isinstance(value, list | tuple) else str(value)
-    meant = list(value) if isinstance(value, tuple) else value
+    """Lists and mappings as YAML in one line, with plain words where these are read as what is meant."""
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(_spell, value)) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_spell(key)}: {_spell(entry)}" for key, entry in value.items()) + "}"
+    plain = str(value).lower() if isinstance(value, bool) else str(value)
     try:
-        same = read_text(plain, where="") == meant
+        same = read_text(f"[{plain}]", where="") == [value]  # in a list, where a comma would part words
     except OptionError:
         same = False
-    return plain if same else json.dumps(meant, separators=(",", ":"), ensure_ascii=False)
+    return plain if same else json.dumps(value, ensure_ascii=False)
 
 
 def apply_overrides(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:

@@ -227,7 +227,7 @@ def test_overrides_are_spelled_so_that_they_are_read_as_the_same() -> None:
     }
     words = spell_overrides(values)
     assert parse_overrides(words) == values
-    assert words[:5] == ["batch=200", "images=null", "after=False", "order=shuffled", "methods=[tent,nhl]"]
+    assert words[:5] == ["batch=200", "images=null", "after=false", "order=shuffled", "methods=[tent,nhl]"]
     assert parse_overrides(spell_overrides({"stages": (1, 2)})) == {"stages": [1, 2]}
 
 
