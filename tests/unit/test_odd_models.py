@@ -311,6 +311,36 @@ def test_inputs_may_be_passed_by_name(method: str) -> None:
     assert differences(before, portrait(model)) == []
 
 
+class NormalisesInPlace(TinyCnn):
+    """Writes into the images it is given, as some preprocessing does."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        return super().forward(images.sub_(0.5).mul_(2))
+
+
+class NormalisesACopy(TinyCnn):
+    """The same without that."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        return super().forward((images - 0.5) * 2)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_models_that_write_into_their_images_see_them_fresh_in_every_pass(method: str) -> None:
+    weights = build("bn").state_dict()
+    model, tidy = NormalisesInPlace(), NormalisesACopy()
+    model.load_state_dict(weights)
+    tidy.load_state_dict(weights)
+    with st.adapt(model, method, predict="after") as adapter, st.adapt(tidy, method, predict="after") as usual:
+        for batch in batches(2):
+            given = batch.clone()
+            assert torch.equal(adapter(given), usual(batch))
+            assert torch.equal(adapter.predict(given), usual.predict(batch))
+        plain = adapter.freeze(given)
+        assert torch.equal(given, batch)
+        assert torch.equal(plain(given), usual.freeze(batch)(batch))
+
+
 def pooled(*inputs: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and variance per channel of all values together."""
     values = torch.cat([x.transpose(0, 1).flatten(1) for x in inputs], dim=1)

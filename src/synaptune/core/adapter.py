@@ -28,7 +28,7 @@ from synaptune.core.callback import Callback, Callbacks
 from synaptune.core.fingerprint import fingerprint, persistent_tensors
 from synaptune.core.guard import KEEP, Action, Guard, Verdict
 from synaptune.core.history import BatchRecord
-from synaptune.core.hooks import PassCounter, attach, claim, release, remove_hooks
+from synaptune.core.hooks import FreshInput, PassCounter, attach, claim, release, remove_hooks
 from synaptune.core.method import AdaptOptions, Method, MethodInfo
 from synaptune.core.normalisation import DriftMeter, uses_the_batch
 from synaptune.core.precise import fresh_casts
@@ -260,6 +260,7 @@ class Adapter(nn.Module):
             for parameter in self.model.parameters():
                 parameter.requires_grad_(False)
                 parameter.grad = None
+            attach(self.model, FreshInput())
             self._counter = PassCounter()
             attach(self.model, self._counter)
             attach(self.model, LogitsCheck())

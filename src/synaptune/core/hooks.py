@@ -17,6 +17,7 @@ from typing import Any
 from torch import Tensor, nn
 
 __all__ = [
+    "FreshInput",
     "Hook",
     "Learner",
     "OutputHook",
@@ -77,6 +78,17 @@ class PassCounter(Hook):
             self.images += args[0].shape[0]
 
 
+class FreshInput:
+    """Gives every forward pass its own copy of the images.
+
+    Some models normalise in place; in the second pass of a step they would see their own work. A copy costs far less
+    than the pass does.
+    """
+
+    def __call__(self, module: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(value.clone() if isinstance(value, Tensor) else value for value in args)
+
+
 class _Positional:
     """Calls a hook with all inputs in a row, however the model passed them (`conv(x)` or `conv(input=x)`)."""
 
@@ -87,9 +99,11 @@ class _Positional:
         self.hook(module, (*args, *kwargs.values()))
 
 
-def attach(module: nn.Module, hook: Hook | OutputHook) -> None:
+def attach(module: nn.Module, hook: Hook | FreshInput | OutputHook) -> None:
     """Run `hook` before (an `OutputHook`: after) every forward of `module`, until `remove_hooks`."""
-    if isinstance(hook, Hook):
+    if isinstance(hook, FreshInput):
+        module.register_forward_pre_hook(hook)
+    elif isinstance(hook, Hook):
         module.register_forward_pre_hook(_Positional(hook), with_kwargs=True)
     else:
         module.register_forward_hook(hook)
@@ -103,7 +117,8 @@ def hooks_of(module: nn.Module) -> list[Hook]:
 def remove_hooks(model: nn.Module) -> None:
     """Take all our hooks off the model and its parts; hooks of others stay."""
     for module in model.modules():
-        for key in [key for key, hook in module._forward_pre_hooks.items() if isinstance(hook, _Positional)]:
+        ours = (_Positional, FreshInput)
+        for key in [key for key, hook in module._forward_pre_hooks.items() if isinstance(hook, ours)]:
             del module._forward_pre_hooks[key]
             module._forward_pre_hooks_with_kwargs.pop(key, None)
         for key in [key for key, hook in module._forward_hooks.items() if isinstance(hook, OutputHook)]:
