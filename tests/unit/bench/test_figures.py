@@ -104,6 +104,8 @@ def test_wasserstein_distance_is_a_shift_in_standard_deviations_and_skips_dead_c
     back = np.stack([np.linspace(0, 1, 999), np.zeros(999)]).astype(np.float32)
     assert wasserstein(back + 3 * back[0].std(), back) == pytest.approx(3.0, rel=1e-3)
     assert wasserstein(back, back) == 0.0
+    silent = np.concatenate([back[:1], back[:1], 1e-3 * back[:1]])
+    assert wasserstein(silent + 0.5, silent) == pytest.approx(0.5 / back[0].std(), rel=1e-3), "one channel decides all"
 
 
 def test_density_is_that_of_a_known_distribution_and_leaves_out_what_lies_outside() -> None:
