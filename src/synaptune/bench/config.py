@@ -53,6 +53,8 @@ class _Reader:
             raise OptionError(f"{self.where}: a table is a mapping of keys to values, not {type(values).__name__}")
         known = {item.name for item in dataclasses.fields(Table)} - {"name"} | {"protocol"}
         self._only(values, known, "key")
+        if not isinstance(values.get("title", ""), str):
+            self.problems.append(f"title must be text, not {values['title']!r}; put it in quotes")
         protocol = self._protocol({}, values.get("protocol"), "protocol")
         columns = values.get("columns", "corruption")
         if columns not in get_args(ColumnKey):

@@ -211,6 +211,12 @@ def test_overrides_that_mean_nothing_are_refused() -> None:
         parse_overrides(["seeds=[1"])
 
 
+def test_a_title_with_a_colon_is_asked_for_in_quotes() -> None:
+    with pytest.raises(OptionError, match="title must be text, .*; put it in quotes"):
+        overridden("title=Table: nothing")
+    assert overridden('title="Table: nothing"').title == "Table: nothing"
+
+
 def test_overrides_are_spelled_so_that_they_are_read_as_the_same() -> None:
     values = {
         "batch": 200,
