@@ -8,7 +8,7 @@ export PYTHONHASHSEED = 0
 export NO_MKDOCS_2_WARNING = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check quick docs serve wheel bench bench-corruptions format clean
+.PHONY: help demo test check quick docs serve wheel bench bench-corruptions results format clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -47,6 +47,9 @@ bench: $(READY)  ## a table of the paper: make bench TABLE=cifar10c (hours; resu
 
 bench-corruptions: $(READY)  ## speed of the corruptions, into results/corruption-speed.json
 	$(BIN)/python benchmarks/corruption_speed.py
+
+results: $(READY)  ## render the pages of measured results again from their rows; measures nothing
+	$(BIN)/python scripts/render_results.py
 
 format: $(READY)  ## rewrite the code in the project's format
 	$(BIN)/ruff format .

@@ -212,7 +212,7 @@ def test_overrides_that_mean_nothing_are_refused() -> None:
 
 
 def test_a_title_with_a_colon_is_asked_for_in_quotes() -> None:
-    with pytest.raises(OptionError, match="title must be text, .*; put it in quotes"):
+    with pytest.raises(OptionError, match=r"title must be text, .*; put it in quotes"):
         overridden("title=Table: nothing")
     assert overridden('title="Table: nothing"').title == "Table: nothing"
 
