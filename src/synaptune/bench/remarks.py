@@ -12,6 +12,7 @@ from synaptune.bench.table import Table
 __all__ = ["absences", "deviations", "mixtures", "stamp", "usual_protocol"]
 
 
+_MOST_LABELS = 3
 _STAMPED = ("images", "batch", "order", "reset", "corruption_seed", "threads", "channels_last", "device")
 
 
@@ -48,12 +49,14 @@ def deviations(table: Table) -> Iterator[str]:
 
 def absences(rows: Sequence[Row]) -> Iterator[str]:
     """Say what could not be measured, why, and how many cells that costs."""
-    reasons: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    reasons: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         if row.status != "ok":
-            what = row.label if row.status == "inapplicable" else ""
-            reasons[row.status, what, row.error or ""].append(row)
-    for (status, what, why), members in reasons.items():
+            reasons[row.status, row.error or ""].append(row)
+    for (status, why), members in reasons.items():
+        labels = list(dict.fromkeys(row.label for row in members)) if status == "inapplicable" else []
+        more = f" and {len(labels) - _MOST_LABELS} more" if len(labels) > _MOST_LABELS else ""
+        what = ", ".join(labels[:_MOST_LABELS]) + more
         where = ", ".join(dict.fromkeys(row.model.removeprefix("zoo:") for row in members))
         count = f"{len(members)} cell{'s' if len(members) > 1 else ''}"
         yield f"{status}: {' '.join(part for part in (what, 'on' if what else '', where) if part)} ({count}): {why}"

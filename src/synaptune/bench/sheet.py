@@ -119,7 +119,9 @@ class Block:
             for factor, level in line.factors.items():
                 if line.mean.is_complete and line.mean.ours is not None:
                     errors[factor, _level(level)].append(line.mean.ours)
-        return tuple(Effect(*who, statistics.fmean(found), len(found)) for who, found in errors.items())
+        factors = list(dict.fromkeys(factor for factor, _ in errors))
+        together = sorted(errors.items(), key=lambda entry: factors.index(entry[0][0]))
+        return tuple(Effect(*who, statistics.fmean(found), len(found)) for who, found in together)
 
 
 @dataclass(frozen=True)

@@ -143,6 +143,15 @@ def test_what_does_not_fit_and_what_failed_are_told_apart() -> None:
     )
 
 
+def test_many_lines_that_do_not_fit_for_one_reason_are_named_in_one_sentence() -> None:
+    chosen = table(methods=[{"method": "tent", "grid": {"lr": [0.1, 0.2, 0.3, 0.4, 0.5]}}], corruptions=["fog"])
+    rows = [Row.of(cell, run="wide", status="inapplicable", error="no scale") for cell in chosen.cells()]
+    assert make_sheet(chosen, rows).absent == (
+        "inapplicable: tent(lr=0.1), tent(lr=0.2), tent(lr=0.3) and 2 more on wrn-40-2-cifar10-augmix (5 cells): "
+        "no scale",
+    )
+
+
 def test_rows_that_must_not_be_averaged_are_pointed_out() -> None:
     chosen = table(methods=["source", "tent"], corruptions=["fog"])
     source, tent = chosen.cells()
