@@ -30,6 +30,10 @@ _PLAIN = {
 _UNSET = ("SYNAPTUNE_DATA", "NO_COLOR", "FORCE_COLOR", "PYTHONPATH", "PYTHONWARNINGS")
 
 
+# A shell calls both 130. Python turns to the second by itself where Ctrl-C meets it inside `exec`, as of a dataclass.
+INTERRUPTED = (130, -signal.SIGINT)
+
+
 class Synaptune(Protocol):
     """Run `synaptune WORD...` and wait for its end."""
 
