@@ -16,6 +16,7 @@ ROOT = Path(synaptune.__file__).parent
 
 # What each package may import of synaptune; `errors`, `options` and `_version` are open to all.
 ALLOWED = {
+    "allocator": set(),
     "functional": set(),
     "plasticity": {"functional"},
     "core": {"functional"},
@@ -25,12 +26,12 @@ ALLOWED = {
     "shifts": set(),
     "data": {"shifts"},
     "streams": {"data", "shifts"},
-    "metrics": {"functional"},
+    "metrics": {"allocator", "functional"},
     "report": {"metrics"},
     "corrupting": {"data", "shifts"},
     "diagnosis": {"api", "core", "models", "plasticity"},
     "predicting": {"core", "data", "functional", "models"},
-    "bench": {"api", "core", "data", "metrics", "models", "shifts", "streams"},
+    "bench": {"allocator", "api", "core", "data", "metrics", "models", "shifts", "streams"},
     "api": {"core", "guards"},
     "callbacks": {"core"},
     "zoo": {"models"},

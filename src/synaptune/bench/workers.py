@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
+from synaptune.allocator import keep_freed_memory
 from synaptune.bench.job import Job
 from synaptune.bench.row import Row
 from synaptune.errors import SynaptuneError
@@ -145,6 +146,7 @@ def _work(connection: Connection[Any, Any], measure: Measure) -> None:
     # Ctrl-C goes to the whole group; the parent alone decides what happens then.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    keep_freed_memory()
     import torch
 
     torch.set_num_interop_threads(1)

@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 from synaptune._version import __version__
+from synaptune.allocator import keep_freed_memory
 from synaptune.cli.output import JsonFlag, Output, QuietFlag
 from synaptune.errors import SynaptuneError, nearest
 
@@ -124,6 +125,7 @@ def root(
     ctx.obj = Output(quiet=quiet, as_json=json)
     _log(verbose=verbose)
     warnings.showwarning = _show_warning
+    keep_freed_memory()
 
 
 def _log(*, verbose: bool) -> None:

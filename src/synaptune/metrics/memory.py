@@ -2,7 +2,8 @@
 
 On a GPU: the most that torch's allocator held. On Linux CPUs: the most resident memory of the whole process,
 interpreter and data included, from the kernel's own high-water mark, which is set back at the start. Elsewhere the
-kernel keeps only the mark of the process's whole life, which says nothing about this stretch: the peak is None.
+kernel keeps only the mark of the process's whole life, which says nothing about this stretch: the peak is None. Memory
+that the process keeps from earlier work, free and unused, is given back first: it is no need of this stretch.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from types import TracebackType
 from typing import Self
 
 import torch
+
+from synaptune.allocator import give_back_freed_memory
 
 __all__ = ["PeakMemory"]
 
@@ -40,6 +43,7 @@ class PeakMemory:
             torch.cuda.reset_peak_memory_stats(self.device)
             self._counting = True
         else:
+            give_back_freed_memory()
             self._counting = _reset_high_water_mark()
         return self
 
