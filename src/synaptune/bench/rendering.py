@@ -41,7 +41,7 @@ _SHORT = {
     "error_oracle": "oracle",
     "ece": "ECE",
 }
-_EFFECTS = "Mean of the complete lines at each level of a factor:"
+_EFFECTS = "Mean at each level of a factor, over lines that differ in nothing else:"
 _STATES = {"missing": "not here", "inapplicable": "n/a", "failed": "failed", "open": "open"}
 
 

@@ -66,6 +66,7 @@ class Line:
         factors: levels by factor, for lines of a grid.
         comparable: whether ours and the printed numbers are of one network and data.
         states: how many cells are in which state ("ok", "failed", "missing", "inapplicable", "open").
+        method: the method's name, which lines of a grid share.
     """
 
     label: str
@@ -76,6 +77,7 @@ class Line:
     factors: Mapping[str, object] = field(default_factory=dict)
     comparable: bool = True
     states: Mapping[str, int] = field(default_factory=dict)
+    method: str = ""
 
     @property
     def is_oracle(self) -> bool:
@@ -85,7 +87,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Effect:
-    """A level of a factor, the mean error of the complete lines that have it, and how many these are."""
+    """A level of a factor, the mean error of the lines that are compared at it, and how many these are."""
 
     factor: str
     level: str
@@ -113,15 +115,24 @@ class Block:
 
     @property
     def effects(self) -> tuple[Effect, ...]:
-        """Of a grid: the mean of the complete lines at each level of each factor."""
-        errors: dict[tuple[str, str], list[float]] = defaultdict(list)
+        """Of a grid: the mean at each level of each factor, over lines that differ in nothing else.
+
+        Settings of the other factors at which a level is not there, or not complete, say nothing about this factor and
+        are left out at all of its levels.
+        """
+        factors = list(dict.fromkeys(factor for line in self.lines for factor in line.factors))
+        return tuple(effect for factor in factors for effect in self._effects_of(factor))
+
+    def _effects_of(self, factor: str) -> Iterator[Effect]:
+        alike: dict[tuple[object, ...], dict[str, float]] = defaultdict(dict)
         for line in self.lines:
-            for factor, level in line.factors.items():
-                if line.mean.is_complete and line.mean.ours is not None:
-                    errors[factor, _level(level)].append(line.mean.ours)
-        factors = list(dict.fromkeys(factor for factor, _ in errors))
-        together = sorted(errors.items(), key=lambda entry: factors.index(entry[0][0]))
-        return tuple(Effect(*who, statistics.fmean(found), len(found)) for who, found in together)
+            if factor in line.factors and line.mean.is_complete and line.mean.ours is not None:
+                others = ((name, _level(level)) for name, level in line.factors.items() if name != factor)
+                alike[line.method, *others][_level(line.factors[factor])] = line.mean.ours
+        levels = list(dict.fromkeys(level for found in alike.values() for level in found))
+        whole = [found for found in alike.values() if len(found) == len(levels) > 1]
+        for level in levels if whole else ():
+            yield Effect(factor, level, statistics.fmean(found[level] for found in whole), len(whole))
 
 
 @dataclass(frozen=True)
@@ -242,6 +253,7 @@ def _line(
         factors=method.factors,
         comparable=not model.shape_only,
         states={state: states.count(state) for state in dict.fromkeys(states)},
+        method=method.method,
     )
 
 

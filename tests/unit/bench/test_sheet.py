@@ -241,9 +241,28 @@ def test_a_grid_has_the_mean_of_every_level() -> None:
         ("stages", "none"): 20.0,
         ("stages", "1"): 30.0,
     }
-    # A line that lacks a corruption does not enter.
-    effects = make_sheet(chosen, rows[:-1]).blocks[0].effects
-    assert {(effect.factor, effect.level): effect.lines for effect in effects}["conv1", "hebb"] == 1
+
+
+def test_levels_of_a_factor_are_compared_where_all_of_them_are_complete() -> None:
+    grid = {"conv1": ["none", "hebb"], "stages": [[], [1], [1, 2]]}
+    methods = [{"method": "nhl", "grid": grid, "without": [{"conv1": "none", "stages": []}]}]
+    chosen = table(columns="mean", paper="", methods=methods, corruptions=["fog", "snow"])
+    errors = {("hebb", ()): 90.0, ("none", (1,)): 20.0, ("hebb", (1,)): 30.0, ("none", (1, 2)): 40.0}
+    rows = [
+        measured(cell, errors.get((cell.options.conv1, cell.options.stages), 50.0))  # type: ignore[attr-defined]
+        for cell in chosen.cells()
+    ]
+    found = {
+        (effect.factor, effect.level): (effect.mean, effect.lines)
+        for effect in make_sheet(chosen, rows).blocks[0].effects
+    }
+    # Without stages there is no conv1=none to compare with; without conv1=none the stages compare for hebb alone.
+    assert found["conv1", "none"] == (30.0, 2)
+    assert found["conv1", "hebb"] == (40.0, 2)
+    assert [found["stages", level] for level in ("none", "1", "12")] == [(90.0, 1), (30.0, 1), (50.0, 1)]
+    # A line that lacks a corruption counts as not there; one level alone is no comparison.
+    (lacking,) = {effect.lines for effect in make_sheet(chosen, rows[:-1]).blocks[0].effects}
+    assert lacking == 1
 
 
 def test_text_that_is_wider_than_the_screen_goes_on_below_and_loses_nothing() -> None:
