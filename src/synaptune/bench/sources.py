@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-import torch
 from torch import Tensor
 
 from synaptune.bench.cell import CLEAN, MIXED, Cell
-from synaptune.errors import DataError, InputError, OptionError
+from synaptune.bench.numbering import numbering_for
+from synaptune.errors import DataError, OptionError
 from synaptune.shifts import CORRUPTIONS
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from synaptune.models import Card, LoadedModel
     from synaptune.streams import Domain, Stream
 
-__all__ = ["Subject", "clean_data", "load_model_of", "load_subject", "numbering_for", "stream_of"]
+__all__ = ["Subject", "clean_data", "load_model_of", "load_subject", "stream_of"]
 
 SAMPLE = "sample"
 """The data set that is bundled with the package."""
@@ -117,23 +116,6 @@ def stream_of(domains: tuple[Domain, ...], cell: Cell) -> Stream:
         seed=cell.seed,
         kind="bench",
     )
-
-
-def numbering_for(dataset: DataSet, card: Card) -> Tensor:
-    """Number labels as the model numbers its outputs: by class names, by the card's map, or as they are."""
-    if not dataset.is_labelled:
-        raise InputError(f"{dataset.name} has images without a label, and errors need all; choose another set or split")
-    ours, theirs = dataset.classes, card.class_names
-    if ours and theirs and set(ours) == set(theirs):
-        numbering = [theirs.index(name) for name in ours]
-    else:
-        numbering = list(card.label_map) or list(range(int(dataset.labels.max()) + 1))
-    if int(dataset.labels.max()) >= len(numbering):
-        raise OptionError(
-            f"{dataset.name} has labels up to {int(dataset.labels.max())}, and {card.name} knows {len(numbering)}; "
-            "they do not belong together"
-        )
-    return torch.from_numpy(np.array(numbering, np.int64))
 
 
 def _domains(cell: Cell, card: Card) -> tuple[Domain, ...]:

@@ -78,8 +78,11 @@ def train(
     card = zoo.card(name)
     recipe = recipe_for(name)
     recipe = recipe.replace(**parse_settings(type(recipe), settings or ()))
-    images = _images(data, "train", card, limit)
-    test = _images(test_data or data, "test", card, None) if test_data or _has_test_split(data) else None
+    found = _load(data, "train", card)
+    named = _named_by(found, card)
+    images = _images(found if limit is None else found.take(limit), named)
+    has_test = test_data is not None or _has_test_split(data)
+    test = _images(_load(test_data or data, "test", card), named) if has_test else None
     out.mkdir(parents=True, exist_ok=True)
     with output.progress(f"training {name}") as report:
         done = train_source(
@@ -88,6 +91,7 @@ def train(
             out,
             test=test,
             recipe=recipe,
+            class_names=named.class_names,
             half=not full_precision,
             device=choose_device(device),
             command=f"synaptune {shlex.join(sys.argv[1:])}",
@@ -105,17 +109,21 @@ def train(
     output.note(f"use it as zoo:{name} --weights {shlex.quote(str(written))}")
 
 
-def _images(name: str, split: str, card: Card, limit: int | None) -> ImageSet:
-    """A data set as the network wants it: its size, and labels numbered as its outputs."""
-    from synaptune.bench.sources import numbering_for
+def _named_by(data: DataSet, card: Card) -> Card:
+    """The network's card, with the classes of the training data where these are others."""
+    if not data.classes or set(data.classes) == set(card.class_names):
+        return card
+    return replace(card, class_names=data.classes, num_classes=len(data.classes), label_map=())
+
+
+def _images(found: DataSet, named: Card) -> ImageSet:
+    """A data set with labels numbered as the network's outputs."""
+    from synaptune.bench.numbering import numbering_for
     from synaptune.models.image_set import ImageSet
 
-    found = _load(name, split, card)
-    found = found if limit is None else found.take(limit)
     whole = found.in_memory()
-    numbers = numbering_for(whole, replace(card, class_names=card.class_names if whole.classes else ()))
-    labels = numbers[whole.labels].numpy()
-    return ImageSet.from_arrays(whole.images[:], labels, name=f"{found.name} {split}".strip())
+    labels = numbering_for(whole, named)[whole.labels].numpy()
+    return ImageSet.from_arrays(whole.images[:], labels, name=f"{found.name} {found.split}".strip())
 
 
 def _load(name: str, split: str, card: Card) -> DataSet:
