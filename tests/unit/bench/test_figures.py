@@ -94,6 +94,17 @@ def test_an_image_beyond_the_stream_is_refused() -> None:
         make_views(FigureOptions(**SMALL, image=40))
 
 
+@pytest.mark.parametrize("corruption", ["clean", "mixed"])
+def test_what_is_no_single_shift_is_refused(corruption: str) -> None:
+    with pytest.raises(InputError, match=f"'{corruption}' is none"):
+        make_views(FigureOptions(**SMALL, corruption=corruption))
+
+
+def test_one_method_needs_no_list(tmp_path: Path) -> None:
+    drawn = run_figure("density", overrides=SMALL | {"methods": "nhl", "place": "classifier"}, out=tmp_path)
+    assert [view["view"] for view in drawn.numbers["views"]] == ["clean", "nhl", "oracle"]
+
+
 def test_channels_shown_are_those_that_vary_most_in_their_own_order() -> None:
     values = np.array([[0, 0, 0], [0, 5, 0], [0, 1, 0], [0, 9, 0]], np.float32)
     clean = View("clean", values, None, np.zeros((2, 2, 3), np.float32), 0.0)

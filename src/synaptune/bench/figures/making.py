@@ -133,6 +133,8 @@ def _of_features(
     name: str, changes: Mapping[str, Any], folder: Path, on_step: Callable[[str], None] | None
 ) -> tuple[Figure, dict[str, Any]]:
     values = read_yaml(home() / "figures" / f"{name}.yaml")
+    methods = changes.get("methods")
+    changes = {**changes, "methods": [methods]} if isinstance(methods, str) else changes
     options = FigureOptions().replace(**(values | changes))
     if name == "features" and options.place != "first_conv":
         raise OptionError("the figure of feature maps is taken after the first convolution: place=first_conv")

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from synaptune.api import adapt
-from synaptune.bench.cell import CLEAN, Cell
+from synaptune.bench.cell import CLEAN, MIXED, Cell
 from synaptune.bench.measure import settings
 from synaptune.bench.protocol import Protocol
 from synaptune.bench.sources import Subject, load_subject
@@ -89,6 +89,8 @@ def make_views(options: FigureOptions, *, on_step: Callable[[str], None] | None 
     say = on_step or _silent
     if options.image >= options.images:
         raise InputError(f"image {options.image} is not among the first {options.images}")
+    if options.corruption in (CLEAN, MIXED):
+        raise InputError(f"these figures hold one shift against clean images; {options.corruption!r} is none")
     shifted = _cell(options, options.corruption, options.severity)
     with settings(shifted):
         say("the clean images in the source model")
