@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from synaptune.bench.figures import (
 from synaptune.bench.figures.batches import _spread
 from synaptune.bench.figures.density import density, wasserstein
 from synaptune.bench.figures.features import distance_to_clean, liveliest_channels
+from synaptune.bench.figures.style import colour_of, marker_of
 from synaptune.bench.row import Row
 from synaptune.bench.supervised import SupervisedOracle
 from synaptune.core.registry import infos
@@ -175,6 +177,17 @@ def test_a_figure_is_saved_with_its_numbers_and_the_same_bytes_every_time(tmp_pa
     assert [view["view"] for view in content["views"]] == ["clean", "source", "nhl", "oracle"]
     assert content["command"].startswith("synaptune figure features model=")
     assert len(said) == 4
+
+
+def test_paths_of_drawings_are_no_finer_than_hundredths(tmp_path: Path) -> None:
+    drawn = run_figure("density", overrides=SMALL | {"methods": "nhl", "place": "classifier"}, out=tmp_path)
+    paths = re.findall(r' d="([^"]+)"', drawn.paths[1].read_text())
+    assert max(len(digits) for path in paths for digits in re.findall(r"\.(\d+)", path)) == 2
+
+
+def test_every_usual_method_has_a_colour_and_a_marker_of_its_own() -> None:
+    usual = ("source", "norm", "tent", "dua", "ttt", "modulator-12", "nhl", "oracle")
+    assert len({colour_of(name, 0) for name in usual}) == len({marker_of(name, 0) for name in usual}) == len(usual)
 
 
 def test_the_figure_of_stages_runs_and_resumes(tmp_path: Path) -> None:
