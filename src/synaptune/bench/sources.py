@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from synaptune.bench.cell import CLEAN, MIXED, Cell
 from synaptune.bench.numbering import numbering_for
 from synaptune.errors import DataError, OptionError
 from synaptune.shifts import CORRUPTIONS
+from synaptune.user_file import run_file
 
 if TYPE_CHECKING:
     from synaptune.data import DataSet, Recipe
@@ -181,11 +181,7 @@ def _from_file(path: Path, function: str) -> DataSet:
 
     if not path.is_file():
         raise DataError(f"there is no file {path}")
-    spec = importlib.util.spec_from_file_location(f"synaptune_user_data_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = run_file(path, f"{path}:{function}")
     make = getattr(module, function, None)
     made = make() if callable(make) else None
     if not isinstance(made, DataSet):

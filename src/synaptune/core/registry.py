@@ -6,14 +6,17 @@ import dataclasses
 from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, TypeVar
 
 from synaptune.core.method import AdaptOptions, Method, MethodInfo, Needs
 from synaptune.errors import OptionError, UnknownNameError
+from synaptune.user_file import run_file
 
 __all__ = ["configure", "find", "infos", "preset", "register"]
 
 _METHODS: dict[str, MethodInfo] = {}
+_FILES: dict[Path, frozenset[str]] = {}
 _plugins_loaded = False
 
 MethodT = TypeVar("MethodT", bound=type[Method[Any]])
@@ -79,11 +82,31 @@ def infos() -> tuple[MethodInfo, ...]:
 
 
 def find(name: str) -> MethodInfo:
-    """Look a method up by name."""
+    """Look a method up by name; `FILE.py:NAME` is one that the user's file registers."""
     if name not in _METHODS:
         _load_plugins()
+    if name not in _METHODS and ".py:" in name:
+        return _find_in_file(name)
     if name not in _METHODS:
         raise UnknownNameError("method", name, _METHODS)
+    return _METHODS[name]
+
+
+def _find_in_file(spec: str) -> MethodInfo:
+    """Execute a file, once in the life of the process, and return a method that it registered."""
+    file, _, name = spec.rpartition(":")
+    path = Path(file).expanduser().resolve()
+    if path not in _FILES:
+        before = set(_METHODS)
+        try:
+            run_file(path, spec)
+        except BaseException:
+            for added in set(_METHODS) - before:
+                del _METHODS[added]
+            raise
+        _FILES[path] = frozenset(_METHODS) - before
+    if name not in _FILES[path]:
+        raise UnknownNameError(f"method in {path.name}", name, sorted(_FILES[path]))
     return _METHODS[name]
 
 

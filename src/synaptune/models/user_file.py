@@ -5,14 +5,13 @@ The file is executed, as `python path/to/model.py` would; this is the user's cod
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from torch import nn
 
 from synaptune.errors import IncompatibleModelError, OptionError, UnknownNameError
+from synaptune.user_file import run_file
 
 __all__ = ["model_from_file"]
 
@@ -31,10 +30,7 @@ def model_from_file(spec: str) -> nn.Module:
     file, separator, name = spec.rpartition(":")
     if not separator or not name.isidentifier():
         raise OptionError(f"{spec}: name the function that makes the model, as in {spec.rstrip(':')}:make_model")
-    path = Path(file).expanduser()
-    if not path.is_file():
-        raise OptionError(f"{spec}: there is no file {path}")
-    factory = _defined_in(path, name, spec)
+    factory = _defined_in(Path(file).expanduser(), name, spec)
     try:
         model = factory()
     except Exception as error:
@@ -47,21 +43,7 @@ def model_from_file(spec: str) -> nn.Module:
 
 
 def _defined_in(path: Path, name: str, spec: str) -> Callable[[], object]:
-    # A name of its own, so that the file can neither shadow nor be shadowed by an installed module.
-    module_name = f"synaptune_user_file_{path.stem}"
-    found = importlib.util.spec_from_file_location(module_name, path)
-    if found is None or found.loader is None:
-        raise OptionError(f"{spec}: {path} is not a Python file")
-    module = importlib.util.module_from_spec(found)
-    # Its dataclasses and pickles look the module up while it runs; its neighbours may be imported.
-    sys.modules[module_name] = module
-    sys.path.insert(0, str(path.resolve().parent))
-    try:
-        found.loader.exec_module(module)
-    except Exception as error:
-        raise OptionError(f"{spec}: running {path} failed with {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.remove(str(path.resolve().parent))
+    module = run_file(path, spec)
     if not hasattr(module, name):
         own = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
         raise UnknownNameError(f"function in {path}", name, own)
