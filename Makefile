@@ -48,8 +48,9 @@ bench: $(READY)  ## a table of the paper: make bench TABLE=cifar10c (hours; resu
 bench-corruptions: $(READY)  ## speed of the corruptions, into results/corruption-speed.json
 	$(BIN)/python benchmarks/corruption_speed.py
 
-results: $(READY)  ## render the pages of measured results again from their rows; measures nothing
+results: $(READY)  ## render pages of results from their rows, and parts of pages from the code; measures nothing
 	$(BIN)/python scripts/render_results.py
+	$(BIN)/python scripts/render_docs.py
 
 format: $(READY)  ## rewrite the code in the project's format
 	$(BIN)/ruff format .

@@ -1,8 +1,9 @@
 """The hook of the documentation site: what is made from the code, and sections that list what is in a folder.
 
 - In `nav`, `FOLDER/*` stands for the pages of a folder, made ones included, that `nav` does not name itself.
-- In a page, a comment `made: NAME` is replaced by the part of that name.
-- Pages of methods, of the Python reference, and the index of results are made whole.
+- In a page, the part of that name follows a comment `made: NAME`. A comment `end` after it says that the part also lies
+  in the file, for those who read it without the site; `make results` renews it there.
+- Pages of methods and of the Python reference are made whole.
 """
 
 from __future__ import annotations
@@ -19,20 +20,24 @@ from api_pages import api_pages
 from catalogue_parts import data_sets, zoo_models
 from command_parts import command_details, commands
 from method_pages import method_pages, methods_table
-from result_pages import result_pages
+from result_pages import results
 
 PARTS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "command details": command_details,
     "data sets": data_sets,
     "methods": methods_table,
+    "results": results,
     "zoo": zoo_models,
 }
+
+_MADE = r"<!-- made: ([^>]+?) -->"
+_KEPT = r"\n(?:(?!<!-- made: ).)*?<!-- end -->"
 
 
 def made_pages(docs: Path) -> dict[str, str]:
     """Return every page that is made whole: its path below `docs`, and its text."""
-    return method_pages(docs) | api_pages() | result_pages(docs)
+    return method_pages(docs) | api_pages()
 
 
 def on_config(config: Any) -> Any:
@@ -60,7 +65,17 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Put made parts into the pages that ask for them."""
-    return re.sub(r"<!-- made: ([^>]+?) -->", lambda match: _part(match[1]), markdown)
+    return re.sub(f"{_MADE}(?:{_KEPT})?", lambda match: _part(match[1]), markdown, flags=re.DOTALL)
+
+
+def renewed(markdown: str) -> str:
+    """Return the text of a file with the made parts that lie in it as they are now."""
+    return re.sub(
+        f"{_MADE}{_KEPT}",
+        lambda match: f"<!-- made: {match[1]} -->\n\n{_part(match[1]).strip()}\n\n<!-- end -->",
+        markdown,
+        flags=re.DOTALL,
+    )
 
 
 def _part(name: str) -> str:

@@ -76,16 +76,34 @@ def test_data_sets_and_networks_are_listed(hooks: Callable[[str], ModuleType]) -
 
 
 def test_results_list_what_is_there_and_what_is_not(hooks: Callable[[str], ModuleType], tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    results.mkdir()
-    (results / "cifar10c.md").write_text("# CIFAR-10-C here\n")
-    (results / "reproduction.md").write_text("# What reproduces\n")
-    page = hooks("result_pages").result_pages(tmp_path)["results/index.md"]
-    assert "[CIFAR-10-C here](cifar10c.md)" in page
-    assert "- [What reproduces](reproduction.md)" in page
-    assert page.count("not measured yet") == len(table_names()) - 1
-    (results / "index.md").write_text("# Ours\n")
-    assert hooks("result_pages").result_pages(tmp_path) == {}
+    (tmp_path / "cifar10c.md").write_text("# CIFAR-10-C here\n")
+    (tmp_path / "reproduction.md").write_text("# What reproduces\n")
+    (tmp_path / "index.md").write_text("# Results\n")
+    part = hooks("result_pages").results(tmp_path)
+    assert "[CIFAR-10-C here](cifar10c.md)" in part
+    assert "- [What reproduces](reproduction.md)" in part
+    assert "index.md" not in part
+    assert part.count("not measured yet") == len(table_names()) - 1
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").rglob("*.md")), ids=lambda path: path.stem)
+def test_parts_that_lie_in_files_are_as_the_code_makes_them(hooks: Callable[[str], ModuleType], path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text == hooks("hook").renewed(text), "make results renews it"
+
+
+def test_a_part_in_a_file_is_renewed_and_text_around_it_stays(hooks: Callable[[str], ModuleType]) -> None:
+    hook = hooks("hook")
+    stale = "before\n<!-- made: zoo -->\n\nstale\n\n<!-- end -->\nbetween\n<!-- made: methods -->\nafter"
+    fresh = hook.renewed(stale)
+    assert "stale" not in fresh
+    assert fresh.startswith("before\n<!-- made: zoo -->\n\n| name |")
+    assert fresh.endswith("<!-- end -->\nbetween\n<!-- made: methods -->\nafter")
+    assert hook.renewed(fresh) == fresh
+    shown = hook.on_page_markdown(fresh)
+    assert shown.count("| `resnet20-cifar10` |") == 1
+    assert "<!--" not in shown
+    assert "`nhl`" in shown
 
 
 def test_a_star_in_the_navigation_is_every_other_page_of_the_folder(hooks: Callable[[str], ModuleType]) -> None:
