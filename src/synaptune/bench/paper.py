@@ -52,6 +52,8 @@ class PrintedTable:
         columns: names of the columns.
         lines: lines by (model, method).
         notes: what is known about the table as a whole.
+        severity: of the corruptions; 0 for clean images.
+        data: data sets of ours that the numbers may stand beside.
         images: in each cell, where they are the same.
     """
 
@@ -61,6 +63,8 @@ class PrintedTable:
     columns: tuple[str, ...]
     lines: dict[tuple[str, str], PrintedLine]
     notes: tuple[str, ...]
+    severity: int
+    data: tuple[str, ...]
     images: int | None = None
 
     @property
@@ -96,6 +100,8 @@ def printed_table(name: str) -> PrintedTable:
         columns=columns,
         lines={(line.model, line.method): line for line in lines},
         notes=tuple(section["notes"]),
+        severity=section["severity"],
+        data=tuple(section["data"]),
         images=section.get("images"),
     )
 

@@ -227,11 +227,16 @@ def _line(
     found: Mapping[str, Row],
     beside: PrintedTable | None,
 ) -> Line:
-    printed = beside.lines.get((model.paper, method.paper)) if beside else None
+    fits = [_is_beside(beside, cell, model) for cell in cells]
+    printed = beside.lines.get((model.paper, method.paper)) if beside and any(fits) else None
+
+    def printed_at(column: str, members: Sequence[Cell]) -> float | None:
+        return _printed_at(printed, beside, table, column, members, model) if printed and beside else None
+
     states = [found[cell.key].status if cell.key in found else "open" for cell in cells]
     if table.columns == "mean":
         entries = {
-            key: _entry(cells, found, key, _printed_at(printed, table, "mean", model) if key == method.metric else None)
+            key: _entry(cells, found, key, printed_at("mean", cells) if key == method.metric else None)
             for key in dict.fromkeys((*OVERVIEW, method.metric))
         }
         mean = entries[method.metric]
@@ -240,7 +245,7 @@ def _line(
         for cell in cells:
             by_column[_column_of(table, cell)].append(cell)
         entries = {
-            column: _entry(members, found, method.metric, _printed_at(printed, table, column, model))
+            column: _entry(members, found, method.metric, printed_at(column, members))
             for column, members in by_column.items()
         }
         mean = _mean(entries, printed, seeds=_per_seed(cells, found, method.metric))
@@ -265,15 +270,24 @@ def _column_of(table: Table, cell: Cell) -> str:
     }[table.columns]
 
 
-def _printed_at(printed: PrintedLine | None, table: Table, column: str, model: ModelLine) -> float | None:
-    if printed is None:
+def _is_beside(beside: PrintedTable | None, cell: Cell, model: ModelLine) -> bool:
+    """Whether printed numbers may stand in the cell's block, which may have a column of clean images."""
+    if beside is None or cell.severity not in (0, beside.severity):
+        return False
+    return model.shape_only or cell.data in beside.data
+
+
+def _printed_at(
+    printed: PrintedLine, beside: PrintedTable, table: Table, column: str, cells: Sequence[Cell], model: ModelLine
+) -> float | None:
+    if not all(_is_beside(beside, cell, model) for cell in cells):
         return None
     if table.columns in ("corruption", "data"):
         return printed.cells.get(column)
-    # The paper prints such means over its fifteen corruptions, at severity 5.
-    same_cells = set(table.corruptions) == set(corruption_names("benchmark"))
-    at_five = column == "5" if table.columns == "severity" else table.severities == (5,)
-    return printed.mean if model.shape_only or (same_cells and at_five) else None
+    # The paper prints such means over its fifteen corruptions.
+    same_corruptions = set(table.corruptions) == set(corruption_names("benchmark"))
+    at_severity = all(cell.severity == beside.severity for cell in cells)
+    return printed.mean if at_severity and (model.shape_only or same_corruptions) else None
 
 
 def _entry(cells: Sequence[Cell], found: Mapping[str, Row], key: str, printed: float | None) -> Entry:

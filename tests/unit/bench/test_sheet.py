@@ -67,6 +67,44 @@ def test_a_mean_and_the_printed_one_are_over_the_same_columns() -> None:
     assert mean.printed == pytest.approx((12.4 + 10.0) / 2)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"severities": [1]},
+        {"data": "sample"},
+        {"data": "cifar100"},
+        {
+            "paper": "digits",
+            "columns": "data",
+            "data": "mnist",
+            "models": [{"model": "zoo:digits-svhn", "paper": "digits"}],
+        },
+    ],
+    ids=["severity", "sample", "other-labels", "corrupted-digits"],
+)
+def test_what_is_printed_for_another_severity_or_other_data_is_left_out(changes: dict[str, Any]) -> None:
+    chosen = table(**({"methods": ["tent"], "corruptions": ["fog", "snow"]} | changes))
+    sheet = make_sheet(chosen, rows_for(chosen))
+    found = line(sheet, "tent")
+    assert [entry.printed for entry in (*found.entries.values(), found.mean)] == [None] * (len(found.entries) + 1)
+    assert sheet.blocks[0].beside == ""
+    text = render_sheet(sheet, "text").partition("Notes")[0]
+    assert "paper" not in text
+    assert "difference" not in text
+    assert not any(note.startswith("Printed") for note in sheet.notes)
+
+
+def test_the_published_files_are_the_paper_s_data() -> None:
+    chosen = table(methods=["tent"], corruptions=["fog"], data="cifar10-c")
+    assert line(make_sheet(chosen, rows_for(chosen)), "tent").entries["fog"].printed == 12.4
+
+
+def test_severities_in_blocks_of_one_table_stand_beside_the_paper_at_five_alone() -> None:
+    chosen = table(methods=["tent"], corruptions=["fog"], severities=[1, 5])
+    first, second = make_sheet(chosen, rows_for(chosen)).blocks
+    assert (first.lines[0].printed, second.lines[0].entries["fog"].printed) == (None, 12.4)
+
+
 def test_fewer_corruptions_in_the_table_do_not_borrow_the_full_mean() -> None:
     chosen = table(methods=["tent"], corruptions=["fog", "contrast"])
     mean = line(make_sheet(chosen, rows_for(chosen)), "tent").mean
@@ -75,7 +113,8 @@ def test_fewer_corruptions_in_the_table_do_not_borrow_the_full_mean() -> None:
 
 
 def test_the_printed_mean_is_shown_as_printed_even_where_its_arithmetic_is_wrong() -> None:
-    chosen = table(paper="imagenetc", models=[{"model": "torchvision:resnet18", "paper": "resnet18"}], methods=["tent"])
+    models = [{"model": "torchvision:resnet18", "paper": "resnet18"}]
+    chosen = table(paper="imagenetc", models=models, methods=["tent"], data="imagenet-c-5k")
     sheet = make_sheet(chosen, rows_for(chosen))
     assert line(sheet, "tent").mean.printed == 62.7
     assert any("87.9" in note for note in sheet.notes)
@@ -198,10 +237,15 @@ def test_columns_of_data_sets_follow_the_paper_s_names() -> None:
 
 def test_a_table_of_means_compares_only_like_with_like() -> None:
     models = [{"model": "torchvision:resnet18", "paper": "resnet18"}]
-    chosen = table(columns="mean", paper="ablation", models=models, methods=["hebb-conv1"])
-    assert line(make_sheet(chosen, rows_for(chosen)), "hebb-conv1").mean.printed == 67.2
-    few = table(columns="mean", paper="ablation", models=models, methods=["hebb-conv1"], corruptions=["fog"])
-    assert line(make_sheet(few, rows_for(few)), "hebb-conv1").mean.printed is None
+    plain = {"columns": "mean", "paper": "ablation", "models": models, "methods": ["hebb-conv1"]}
+    for changes, printed in (
+        ({"data": "imagenet-c-5k"}, 67.2),
+        ({"data": "imagenet-c-5k", "corruptions": ["fog"]}, None),
+        ({"data": "imagenet-c-5k", "severities": [3]}, None),
+        ({"data": "cifar10"}, None),
+    ):
+        chosen = table(**(plain | changes))
+        assert line(make_sheet(chosen, rows_for(chosen)), "hebb-conv1").mean.printed == printed
     shape = [models[0] | {"shape_only": True}]
     other = table(columns="mean", paper="ablation", models=shape, methods=["hebb-conv1"])
     text = render_sheet(make_sheet(other, rows_for(other)), "text")
