@@ -1,6 +1,8 @@
 """Runs or methods side by side: paired differences with bootstrap intervals, under one protocol.
 
-    d = error(left) - error(right), cell by cell;   interval: two-level bootstrap over corruptions, and seeds in them
+    d = error(left) - error(right), cell by cell;   interval: two-level bootstrap over corruptions, and pairs in them
+
+Both sides are averaged as their difference is: over the pairs (seeds, severities) of each corruption, then over these.
 
 Pairs agree in everything that identifies a cell except what tells the sides apart. A pair that differs in a switch
 (batch, order, images, weights, library versions, ...) is refused unless that switch is named in `mix`.
@@ -16,9 +18,9 @@ from typing import Any, Literal, get_args
 
 from synaptune.bench.row import ERRORS, ErrorKey, Row
 from synaptune.errors import InputError, OptionError, UnknownNameError
-from synaptune.metrics import Interval, bootstrap_interval
+from synaptune.metrics import bootstrap_interval
 
-__all__ = ["SWITCHES", "Across", "Comparison", "Contrast", "compare"]
+__all__ = ["SWITCHES", "Across", "Comparison", "Contrast", "Difference", "compare"]
 
 Across = Literal["method", "run"]
 
@@ -49,6 +51,27 @@ _ONLY_FOR: Mapping[str, tuple[ErrorKey, ...]] = {
 
 
 @dataclass(frozen=True)
+class Difference:
+    """A mean difference, its interval, and what that was drawn from.
+
+    Attributes:
+        mean: over corruptions of the mean over their pairs.
+        low: lower end of the interval; None where a single pair leaves nothing to draw from.
+        high: upper end.
+        groups: corruptions.
+        fewest: pairs (seeds, severities) of the corruption that has the fewest.
+        most: likewise.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+    groups: int
+    fewest: int
+    most: int
+
+
+@dataclass(frozen=True)
 class Contrast:
     """Two sides on one model and data set.
 
@@ -58,9 +81,9 @@ class Contrast:
         method: the method, where runs are compared; "" where methods are.
         left: what is compared.
         right: with what.
-        left_mean: mean error of the left side over the pairs.
+        left_mean: error of the left side, the mean over corruptions of the mean over their pairs.
         right_mean: likewise.
-        difference: left less right, with its interval over corruptions and seeds; below zero is better.
+        difference: left less right, with its interval over corruptions and pairs; below zero is better.
         pairs: how many pairs there are.
         better: pairs in which the left side has the lower error.
         worse: pairs in which it has the higher one.
@@ -73,7 +96,7 @@ class Contrast:
     right: str
     left_mean: float
     right_mean: float
-    difference: Interval
+    difference: Difference
     pairs: int
     better: int
     worse: int
@@ -89,6 +112,7 @@ class Comparison:
         contrasts: one for each other side, model and data set.
         mixed: switches in which pairs differ although they were let through.
         unpaired: rows that have no counterpart.
+        level: coverage of the intervals.
     """
 
     metric: ErrorKey
@@ -96,6 +120,7 @@ class Comparison:
     contrasts: tuple[Contrast, ...]
     mixed: tuple[str, ...]
     unpaired: int
+    level: float
 
 
 def compare(
@@ -144,12 +169,12 @@ def compare(
             for place, pairs in meeting.of(sides[name], sides[chosen], (name, chosen)).items():
                 errors = [(_spot(one)[0], one.error_of(metric), other.error_of(metric)) for one, other in pairs]
                 known = [(spot, one, other) for spot, one, other in errors if one is not None and other is not None]
-                interval = _interval(known, level=level, resamples=resamples, seed=seed)
-                contrasts.append(_contrast(place, name, chosen, known, interval))
+                difference = _difference(known, level=level, resamples=resamples, seed=seed)
+                contrasts.append(_contrast(place, name, chosen, known, difference))
     _refuse_mixtures(meeting.mixed, allowed)
     if not contrasts:
         raise InputError(f"nothing can be paired by {across}: the sides ({', '.join(names)}) share no measured cell")
-    return Comparison(metric, chosen, tuple(contrasts), tuple(meeting.mixed), meeting.unpaired)
+    return Comparison(metric, chosen, tuple(contrasts), tuple(meeting.mixed), meeting.unpaired, level)
 
 
 # A place is what a contrast is about (model, data, method); a spot is a corruption and severity within it.
@@ -230,14 +255,32 @@ def _matching(left: Mapping[int, Row], right: Mapping[int, Row]) -> list[tuple[R
     return [(left[seed], right[seed]) for seed in sorted(left.keys() & right.keys())]
 
 
-def _interval(errors: _Errors, *, level: float, resamples: int, seed: int) -> Interval:
+def _by_corruption(values: Iterable[tuple[str, float]]) -> list[list[float]]:
     groups: dict[str, list[float]] = defaultdict(list)
-    for corruption, one, other in errors:
-        groups[corruption].append(one - other)
-    return bootstrap_interval(list(groups.values()), level=level, resamples=resamples, seed=seed)
+    for corruption, value in values:
+        groups[corruption].append(value)
+    return list(groups.values())
 
 
-def _contrast(place: _Place, left: str, right: str, errors: _Errors, interval: Interval) -> Contrast:
+def _mean(values: Iterable[tuple[str, float]]) -> float:
+    return statistics.fmean(statistics.fmean(group) for group in _by_corruption(values))
+
+
+def _difference(errors: _Errors, *, level: float, resamples: int, seed: int) -> Difference:
+    groups = _by_corruption((corruption, one - other) for corruption, one, other in errors)
+    sizes = [len(group) for group in groups]
+    interval = bootstrap_interval(groups, level=level, resamples=resamples, seed=seed)
+    return Difference(
+        mean=interval.mean,
+        low=interval.low if sum(sizes) > 1 else None,
+        high=interval.high if sum(sizes) > 1 else None,
+        groups=len(groups),
+        fewest=min(sizes),
+        most=max(sizes),
+    )
+
+
+def _contrast(place: _Place, left: str, right: str, errors: _Errors, difference: Difference) -> Contrast:
     model, data, method = place
     return Contrast(
         model=model,
@@ -245,9 +288,9 @@ def _contrast(place: _Place, left: str, right: str, errors: _Errors, interval: I
         method=method,
         left=left,
         right=right,
-        left_mean=statistics.fmean(one for _, one, _ in errors),
-        right_mean=statistics.fmean(other for _, _, other in errors),
-        difference=interval,
+        left_mean=_mean((corruption, one) for corruption, one, _ in errors),
+        right_mean=_mean((corruption, other) for corruption, _, other in errors),
+        difference=difference,
         pairs=len(errors),
         better=sum(one < other for _, one, other in errors),
         worse=sum(one > other for _, one, other in errors),

@@ -88,14 +88,21 @@ def render_comparison(comparison: Comparison, form: Form = "markdown") -> str:
     """Render what came of comparing; a difference below zero means that the left side is better."""
     if form == "json":
         return json.dumps(dataclasses.asdict(comparison), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    header = ["model", "data", "left", "right", "left", "right", "difference", "interval", "better/worse/pairs"]
+    interval = f"{100 * comparison.level:g} % interval"
+    header = [
+        *("model", "data", "left", "right", "left", "right"),
+        *("difference", interval, "corruptions x pairs", "better/worse/pairs"),
+    ]
     rows = [header, *map(_contrast_row, comparison.contrasts)]
     if form == "text":
         table = _aligned(rows, texts=4)
     else:
-        rule = [*["---"] * 4, *["---:"] * 5]
+        rule = [*["---"] * 4, *["---:"] * 6]
         table = [f"| {' | '.join(row)} |" for row in (header, rule, *rows[1:])]
-    said = [f"{comparison.metric} in percent; left less right, below zero is better; intervals by bootstrap."]
+    said = [
+        f"{comparison.metric} in percent, averaged over the pairs (seeds, severities) of a corruption, then over "
+        "corruptions; left less right, below zero is better; intervals by a bootstrap over both."
+    ]
     if comparison.unpaired:
         said.append(f"Rows without a counterpart, left out: {comparison.unpaired}.")
     if comparison.mixed:
@@ -113,7 +120,8 @@ def _contrast_row(contrast: Contrast) -> list[str]:
         f"{contrast.left_mean:.2f}",
         f"{contrast.right_mean:.2f}",
         f"{gap.mean:+.2f}",
-        f"[{gap.low:+.2f}, {gap.high:+.2f}]",
+        "-" if gap.low is None or gap.high is None else f"[{gap.low:+.2f}, {gap.high:+.2f}]",
+        f"{gap.groups} x {gap.fewest}" + (f"-{gap.most}" if gap.most > gap.fewest else ""),
         f"{contrast.better}/{contrast.worse}/{contrast.pairs}",
     ]
 

@@ -31,6 +31,8 @@ def test_methods_of_a_run_are_paired_shift_by_shift() -> None:
     assert (contrast.left, contrast.right, contrast.pairs) == ("tent", "source", 4)
     assert (contrast.left_mean, contrast.right_mean) == (28.5, 35.0)
     assert contrast.difference.mean == pytest.approx(-6.5)
+    assert contrast.difference.low is not None
+    assert contrast.difference.high is not None
     assert contrast.difference.low < -6.5 < contrast.difference.high < 0
     assert (contrast.better, contrast.worse) == (3, 1)
     assert contrast.difference.groups == 4
@@ -39,7 +41,7 @@ def test_methods_of_a_run_are_paired_shift_by_shift() -> None:
 def test_pairing_makes_a_constant_gain_certain() -> None:
     shifted = rows("tent", [49.0, 39.0, 29.0, 19.0])
     (contrast,) = compare({"run": SOURCE + shifted}).contrasts
-    assert contrast.difference.low == pytest.approx(contrast.difference.high) == pytest.approx(-1.0)
+    assert (contrast.difference.low, contrast.difference.high) == (pytest.approx(-1.0), pytest.approx(-1.0))
 
 
 def test_runs_are_compared_method_by_method() -> None:
@@ -149,20 +151,52 @@ def test_a_row_that_no_seed_changes_is_paired_with_every_seed() -> None:
     assert contrast.difference.groups == 1
 
 
-def test_seeds_are_paired_with_themselves() -> None:
-    def shuffled(method: str, errors: dict[int, float]) -> list[Row]:
-        return [
-            row(
-                method,
-                corruption="fog",
-                severity=5,
-                seed=seed,
-                protocol={"order": "shuffled"},
-                measured={"error_online": error},
-            )
-            for seed, error in errors.items()
-        ]
+def shuffled(method: str, errors: dict[int, float], corruption: str = "fog") -> list[Row]:
+    return [
+        row(
+            method,
+            corruption=corruption,
+            severity=5,
+            seed=seed,
+            protocol={"order": "shuffled"},
+            measured={"error_online": error},
+        )
+        for seed, error in errors.items()
+    ]
 
+
+def test_both_sides_are_averaged_as_their_difference_is() -> None:
+    source = shuffled("source", dict.fromkeys(range(5), 60.0)) + shuffled("source", {0: 0.0}, "snow")
+    tent = shuffled("tent", dict.fromkeys(range(5), 20.0)) + shuffled("tent", {0: 10.0}, "snow")
+    (contrast,) = compare({"run": source + tent}).contrasts
+    assert (contrast.left_mean, contrast.right_mean) == (15.0, 30.0)
+    assert contrast.difference.mean == contrast.left_mean - contrast.right_mean
+    assert (contrast.difference.groups, contrast.difference.fewest, contrast.difference.most) == (2, 1, 5)
+
+
+def test_a_line_says_what_its_interval_rests_on() -> None:
+    found = compare({"run": SOURCE + TENT}, level=0.9)
+    assert found.level == 0.9
+    text = render_comparison(found, "text")
+    assert "90 % interval" in text
+    assert "4 x 1" in text
+    uneven = shuffled("source", {0: 1.0, 1: 2.0}) + shuffled("source", {0: 3.0}, "snow")
+    others = shuffled("tent", {0: 1.0, 1: 3.0}) + shuffled("tent", {0: 5.0}, "snow")
+    assert "2 x 1-2" in render_comparison(compare({"run": uneven + others}), "text")
+
+
+def test_one_pair_leaves_nothing_to_draw_from() -> None:
+    found = compare({"run": [SOURCE[0], TENT[0]]})
+    (contrast,) = found.contrasts
+    assert (contrast.difference.mean, contrast.difference.low, contrast.difference.high) == (-10.0, None, None)
+    for form in ("markdown", "text"):
+        text = render_comparison(found, form)
+        assert "[" not in text
+        assert "1 x 1" in text
+    assert json.loads(render_comparison(found, "json"))["contrasts"][0]["difference"]["low"] is None
+
+
+def test_seeds_are_paired_with_themselves() -> None:
     found = compare(
         {"run": shuffled("source", {0: 10.0, 1: 20.0, 2: 30.0}) + shuffled("tent", {1: 19.0, 2: 29.0, 3: 5.0})}
     )
