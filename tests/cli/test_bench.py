@@ -275,6 +275,14 @@ def test_methods_of_one_run_are_compared(synaptune: Synaptune, measured: Path, t
     assert "| --- |" in (tmp_path / "c.md").read_text()
 
 
+def test_rows_to_compare_are_chosen_by_what_they_are(synaptune: Synaptune, measured: Path) -> None:
+    words = ("--where", "method=[norm,tent]", "--where", "corruption=fog", "--where", "corruption=contrast")
+    done = synaptune("bench", "compare", measured, *words, "--json")
+    assert done.returncode == 0, done.stderr
+    (entry,) = json.loads(done.stdout)["contrasts"]
+    assert (entry["left"], entry["right"], entry["pairs"]) == ("tent", "norm", 2)
+
+
 def test_runs_under_different_protocols_are_compared_only_when_told_to(
     synaptune: Synaptune, measured: Path, tmp_path: Path
 ) -> None:
@@ -305,6 +313,9 @@ def test_runs_under_different_protocols_are_compared_only_when_told_to(
         (["{run}", "--metric", "error_onlin"], "did you mean error_online"),
         (["{run}", "--across", "seed"], "must be 'method' or 'run'"),
         (["{run}", "--mix", "batsh"], "did you mean batch"),
+        (["{run}", "--where", "method"], "not of the form key=value"),
+        (["{run}", "--where", "metod=tent"], "did you mean method"),
+        (["{run}", "--where", "method=tnet"], "did you mean tent"),
     ],
 )
 def test_what_cannot_be_compared_is_said(synaptune: Synaptune, measured: Path, words: list[str], message: str) -> None:

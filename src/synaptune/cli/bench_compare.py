@@ -16,7 +16,7 @@ from synaptune.errors import OptionError
 
 if TYPE_CHECKING:
     from synaptune.bench import Row
-    from synaptune.bench.compare import Across
+    from synaptune.bench.pairing import Across
     from synaptune.bench.row import ErrorKey
 
 __all__ = ["compare"]
@@ -47,6 +47,14 @@ def compare(
             help="Switches that may differ within a pair, or `all` (refused otherwise).",
         ),
     ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where",
+            metavar="KEY=VALUE",
+            help="Rows to take (repeatable): method=tent, corruption=[fog,snow], batch=128, horizon=null, ...",
+        ),
+    ] = None,
     level: Annotated[float, typer.Option("--level", help="Coverage of the intervals.")] = 0.95,
     resamples: Annotated[int, typer.Option("--resamples", min=1, help="Bootstrap samples.")] = 10_000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the bootstrap.")] = 0,
@@ -56,6 +64,7 @@ def compare(
 ) -> None:
     """Compare runs, or methods of one run: paired differences with intervals, under one protocol."""
     from synaptune import bench
+    from synaptune.bench.selection import read_conditions
 
     output = output_of(ctx, quiet=quiet, as_json=json)
     form = form_of(rendered)
@@ -65,6 +74,7 @@ def compare(
         baseline=baseline,
         metric=cast("ErrorKey", metric),
         mix=[name.strip() for entry in mix or () for name in entry.split(",")],
+        where=read_conditions(where or ()),
         level=level,
         resamples=resamples,
         seed=seed,

@@ -126,8 +126,19 @@ def test_other_errors_are_compared_only_among_themselves() -> None:
     with pytest.raises(InputError, match="no row has error_full"):
         compare({"run": SOURCE + TENT}, metric="error_full")
     full = [row("norm", corruption="fog", severity=5, measured={"error_online": None, "error_full": 3.0})]
-    with pytest.raises(InputError, match="share no measured cell"):
+    with pytest.raises(InputError, match="by method: source alone has error_online"):
         compare({"run": [SOURCE[0], *full]})
+
+
+def test_what_can_be_paired_the_other_way_is_said() -> None:
+    slow, fast = (rows("tent", [1.0, 2.0, 3.0, 4.0], options={"lr": lr}) for lr in (1e-4, 1e-2))
+    with pytest.raises(InputError, match=r"by run: the sides \(slow, fast\) share no measured cell; --across method"):
+        compare({"slow": slow, "fast": fast})
+    assert len(compare({"slow": slow, "fast": fast}, across="method").contrasts) == 1
+    with pytest.raises(InputError, match=r"by method: the sides \(.*\) share no .*; pairs agree in model, data"):
+        compare({"run": [SOURCE[0], TENT[1]]})
+    with pytest.raises(InputError, match=r"severity, and method$"):
+        compare({"old": SOURCE[:1], "new": TENT[1:2]})
 
 
 def test_rows_without_a_counterpart_are_counted() -> None:
@@ -208,6 +219,45 @@ def test_the_same_method_under_two_protocols_in_one_run_is_not_chosen_between() 
     twice = SOURCE + TENT + rows("tent", [1.0, 2.0, 3.0, 4.0], protocol={"batch": 4})
     with pytest.raises(OptionError, match=r"tent stands twice .* differ in batch"):
         compare({"run": twice})
+
+
+def test_a_cell_that_two_runs_hold_stands_once() -> None:
+    first, second = {"one": SOURCE + TENT}, {"two": SOURCE + rows("norm", [9.0, 9.0, 9.0, 9.0])}
+    found = compare(first | second, across="method")
+    assert [(contrast.left, contrast.pairs) for contrast in found.contrasts] == [("tent", 4), ("norm", 4)]
+
+
+def test_a_cell_that_was_measured_twice_under_other_switches_is_not_chosen_between_unless_they_are_named() -> None:
+    newer = rows("source", [49.0, 39.0, 29.0, 19.0], measured={"versions": {"torch": "2.10"}})
+    runs = {"one": SOURCE + TENT, "two": newer}
+    with pytest.raises(OptionError, match=r"source stands twice .* in versions\); .*take the first .*--mix versions"):
+        compare(runs, across="method")
+    assert compare(runs, across="method", mix=["versions"]).contrasts[0].right_mean == 35.0
+
+
+def test_rows_are_chosen_by_what_they_are() -> None:
+    oracle = rows("tent", [1.0, 2.0, 3.0, 4.0], protocol={"batch": 4, "horizon": 3})
+    twice = {"run": SOURCE + oracle + TENT}
+    with pytest.raises(OptionError, match=r"tent stands twice .* choose one of them \(--where batch=4\)"):
+        compare(twice, mix="all")
+    assert compare(twice, where={"horizon": None}).contrasts[0].left_mean == 28.5
+    assert compare(twice, where={"horizon": None, "corruption": ["fog", "snow"]}).contrasts[0].pairs == 2
+    (reached,) = compare(twice, where={"batch": [4, 16], "label": ["source", "tent"], "horizon": [None]}).contrasts
+    assert reached.pairs == 4
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ({"mehod": "tent"}, "no key to choose rows by 'mehod'; did you mean method"),
+        ({"corruption": "fogg"}, "no row with corruption 'fogg'; did you mean fog"),
+        ({"severity": [5, 4]}, "no row with severity '4'"),
+    ],
+    ids=["key", "name", "number"],
+)
+def test_conditions_that_no_row_meets_are_refused(where: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnknownNameError, match=message):
+        compare({"run": SOURCE + TENT}, where=where)
 
 
 def test_the_newest_row_of_a_cell_counts() -> None:
