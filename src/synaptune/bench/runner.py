@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from synaptune.bench.cell import Cell
 from synaptune.bench.job import jobs_of, limited
 from synaptune.bench.journal import Journal, read_rows
 from synaptune.bench.measure import measure, portable
-from synaptune.bench.progress import OnProgress, Tracker
+from synaptune.bench.progress import OnProgress, Shown, Tracker
 from synaptune.bench.row import Row
 from synaptune.bench.sources import clean_data, load_model_of
 from synaptune.bench.workers import default_workers, rows_of
@@ -36,6 +36,7 @@ def run_cells(
     retry_failed: bool = False,
     reuse: Sequence[str | Path] = (),
     on_progress: OnProgress | None = None,
+    lines: Mapping[str, tuple[Shown, ...]] | None = None,
 ) -> list[Row]:
     """Measure the cells that have no row in `out` yet.
 
@@ -48,6 +49,7 @@ def run_cells(
         retry_failed: measure cells again that failed, or did not fit the model.
         reuse: other runs; cells that were measured there under the very same switches are taken over.
         on_progress: told after every row.
+        lines: of a table, by the keys of their cells, for the running means that `on_progress` is told.
 
     Returns:
         The newest row of each of these cells.
@@ -58,7 +60,7 @@ def run_cells(
     threads = max(cell.protocol.threads for cell in unique)
     workers = default_workers(threads) if workers is None else workers
     wanted = {cell.key for cell in unique}
-    tracker = Tracker(unique, workers=workers)
+    tracker = Tracker(unique, workers=workers, lines=lines)
     with Journal(out) as journal:
         before = latest(row for row in journal.rows if row.cell in wanted)
         for row in _elsewhere(reuse, wanted - {key for key, row in before.items() if row.status == "ok"}):

@@ -186,17 +186,16 @@ def _blocks(table: Table, found: Mapping[str, Row], printed: PrintedTable | None
         for method in table.methods:
             cells: dict[str, list[Cell]] = defaultdict(list)
             for cell in table.cells_of(model, method):
-                cells[_block_of(table, cell)].append(cell)
+                cells[table.block_of(model, cell)].append(cell)
             for block, members in cells.items():
                 line = _line(table, model, method, members, found, beside)
                 groups[block].append(line)
                 columns[block] |= dict.fromkeys(line.entries)
-        for block, lines in groups.items():
-            title = ", ".join(part for part in (model.title, block) if part)
+        for title, lines in groups.items():
             known = any(line.printed for line in lines)
             yield Block(
                 title=title,
-                columns=tuple(columns[block]),
+                columns=tuple(columns[title]),
                 lines=tuple(lines),
                 beside=_beside(beside) if beside and known else "",
                 is_overview=table.columns == "mean",
@@ -205,18 +204,6 @@ def _blocks(table: Table, found: Mapping[str, Row], printed: PrintedTable | None
 
 def _beside(printed: PrintedTable) -> str:
     return printed.source if printed.is_reference else f"paper, {printed.source}"
-
-
-def _block_of(table: Table, cell: Cell) -> str:
-    """What a block's heading says beside the model: everything that is neither a column nor averaged."""
-    severity = f"severity {cell.severity}" if cell.severity else ""
-    parts = {
-        "corruption": (cell.data, severity),
-        "mean": (cell.data, severity),
-        "severity": (cell.data,),
-        "data": (),
-    }[table.columns]
-    return ", ".join(part for part in parts if part)
 
 
 def _line(

@@ -122,6 +122,17 @@ class Table:
             if cell.is_seeded or seed == self.seeds[0]:
                 yield cell
 
+    def block_of(self, model: ModelLine, cell: Cell) -> str:
+        """Title of the cell's block: the model, and everything that is neither a column nor averaged."""
+        severity = f"severity {cell.severity}" if cell.severity else ""
+        parts = {
+            "corruption": (cell.data, severity),
+            "mean": (cell.data, severity),
+            "severity": (cell.data,),
+            "data": (),
+        }[self.columns]
+        return ", ".join(part for part in (model.title, *parts) if part)
+
     def _shifts(self, model: ModelLine) -> Iterator[tuple[str, str, int]]:
         for data, corruption in itertools.product(model.data or self.data, self.corruptions):
             for severity in (0,) if corruption == CLEAN else self.severities:

@@ -14,7 +14,7 @@ from typing import Any
 from synaptune.bench.config import table_from
 from synaptune.bench.journal import read_rows
 from synaptune.bench.overrides import apply_overrides, parse_overrides, spell_overrides
-from synaptune.bench.progress import OnProgress
+from synaptune.bench.progress import OnProgress, lines_of
 from synaptune.bench.rendering import Form, render_sheet
 from synaptune.bench.row import Row
 from synaptune.bench.runner import latest, run_cells
@@ -128,6 +128,7 @@ def run_table(
         retry_failed=retry_failed,
         reuse=reuse,
         on_progress=on_progress,
+        lines=lines_of(table) if on_progress else None,
     )
     return Run(table, path, tuple(rows), _command(name, overrides, path))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from synaptune.cli.output import Output
 
 if TYPE_CHECKING:
-    from synaptune.bench.progress import Progress
+    from synaptune.bench.progress import Progress, Shown
     from synaptune.bench.row import Row
 
 __all__ = ["RunDisplay"]
@@ -96,11 +96,8 @@ def _line(progress: Progress) -> str:
         known = progress.resumed - progress.missing  # what is not here has a row too, and no number
         before = f", {known} of them from before" if known else ""
         return f"{head}{before}{f' ({state})' if state else ''}"
-    told = _result(row)
-    mean = progress.mean_error.get((row.model, row.label))
-    if mean is not None and row.first_error is not None:
-        told += f", {mean[0]:.2f} % on average of {mean[1]}"
-    return f"{head}{f' ({state})' if state else ''}: {_name(row)}: {told}"
+    told = "; ".join(_result(row, line, progress) for line in progress.lines) or _result(row, None, progress)
+    return f"{head}{f' ({state})' if state else ''}: {_name(row, progress)}: {told}"
 
 
 def _state(progress: Progress) -> str:
@@ -113,25 +110,32 @@ def _state(progress: Progress) -> str:
 
 
 def _means(progress: Progress) -> str:
-    """Running mean of every method under the model that the newest row is of."""
-    if progress.last is None:
+    """Running mean of every line of the block that the newest row is in."""
+    blocks = [(line.block, line.model) for line in progress.lines]
+    if not blocks:
         return ""
-    model = progress.last.model
     found = [
-        f"{method} {mean:.2f} ({count})" for (of, method), (mean, count) in progress.mean_error.items() if of == model
+        f"{line.line} {mean:.2f} ({count})"
+        for line, (mean, count) in progress.mean_error.items()
+        if (line.block, line.model) == blocks[0]
     ]
-    return f"mean error of {model.removeprefix('zoo:')} in % (cells): {', '.join(found)}" if found else ""
+    return f"mean error of {blocks[0][0]} in % (cells): {', '.join(found)}" if found else ""
 
 
-def _name(row: Row) -> str:
+def _name(row: Row, progress: Progress) -> str:
     shift = f"{row.corruption} {row.severity}" if row.severity else row.corruption
-    return f"{row.label} on {row.model.removeprefix('zoo:')}, {row.data} {shift}"
+    line = progress.lines[0].line if len(progress.lines) == 1 else row.label
+    return f"{line} on {row.model.removeprefix('zoo:')}, {row.data} {shift}"
 
 
-def _result(row: Row) -> str:
-    if row.first_error is not None:
-        return f"{row.first_error:.2f} % error"
-    return f"{row.status}, {' '.join((row.error or 'no error was asked for').split())}"
+def _result(row: Row, line: Shown | None, progress: Progress) -> str:
+    error = row.first_error if line is None else line.error_of(row)
+    if error is None:
+        return f"{row.status}, {' '.join((row.error or 'no such error was asked for').split())}"
+    mean, count = progress.mean_error.get(line, (error, 0)) if line else (error, 0)
+    average = f", {mean:.2f} % on average of {count}" if count else ""
+    which = f"{line.line} " if line and len(progress.lines) > 1 else ""
+    return f"{which}{error:.2f} % error{average}"
 
 
 def clock(seconds: float) -> str:

@@ -10,9 +10,10 @@ import pytest
 
 from synaptune.bench import runner
 from synaptune.bench.cell import Cell
+from synaptune.bench.config import table_from
 from synaptune.bench.job import Job
 from synaptune.bench.journal import Journal, read_rows
-from synaptune.bench.progress import Progress, Tracker
+from synaptune.bench.progress import Progress, Tracker, lines_of
 from synaptune.bench.row import Row
 from synaptune.bench.runner import run_cells
 from synaptune.bench.workers import _Worker, default_workers, rows_of
@@ -167,7 +168,51 @@ def test_progress_counts_cells_and_keeps_a_running_mean_of_each_method(tmp_path:
     assert told[-1].inapplicable == 1
     assert told[-1].seconds_left == 0
     errors = [found.error_online for found in rows[:2]]
-    assert told[-1].mean_error[tiny.MODEL, "source"] == (pytest.approx(sum(filter(None, errors)) / 2), 2)
+    ((line, mean),) = told[-1].mean_error.items()
+    assert (line.line, mean) == ("source", (pytest.approx(sum(filter(None, errors)) / 2), 2))
+
+
+def test_running_means_are_over_one_line_of_the_table_and_of_its_error() -> None:
+    table = table_from(
+        {
+            "models": [{"model": tiny.MODEL, "label": "tiny"}],
+            "methods": [
+                "norm",
+                {"method": "norm", "label": "norm in twos", "protocol": {"batch": 2}},
+                {"method": "norm", "label": "norm, whole set", "metric": "error_full"},
+            ],
+            "data": tiny.DATA,
+            "corruptions": ["clean", "fog", "snow"],
+        },
+        name="t",
+        where="t.yaml",
+    )
+    tracker = Tracker(table.cells(), workers=1, lines=lines_of(table))
+    rows = [
+        Row.of(cell, run="t", error_online=float(place), error_full=10.0 * cell.protocol.batch)
+        for place, cell in enumerate(table.cells())
+    ]
+    for found in rows:
+        progress = tracker.add(found)
+    assert [line.line for line in progress.lines] == ["norm in twos"]
+    assert {(line.block.partition(", ")[0], line.line) for line in progress.mean_error} == {
+        ("tiny", "norm"),
+        ("tiny", "norm in twos"),
+        ("tiny", "norm, whole set"),
+    }
+    at_five = {line.line: mean for line, mean in progress.mean_error.items() if line.block.endswith("severity 5")}
+    assert at_five == {"norm": (3.0, 2), "norm in twos": (4.0, 2), "norm, whole set": (1280.0, 2)}
+
+
+def test_cells_of_no_table_are_averaged_under_one_protocol() -> None:
+    cells = [cell("norm"), cell("norm", protocol={"batch": 2})]
+    tracker = Tracker(cells, workers=1)
+    for found in (row("norm"), row("norm", protocol={"batch": 2}, measured={"error_online": 90.0})):
+        progress = tracker.add(found)
+    assert {line.line: mean for line, mean in progress.mean_error.items()} == {
+        "norm": (10.0, 1),
+        "norm, batch 2": (90.0, 1),
+    }
 
 
 def test_time_left_follows_the_times_of_each_method() -> None:
@@ -178,6 +223,15 @@ def test_time_left_follows_the_times_of_each_method() -> None:
     slow = dataclasses.replace(row("tent", corruption="fog", severity=1), seconds=30.0)
     assert tracker.add(fast).seconds_left == pytest.approx((2 + 2 + 2) / 2)
     assert tracker.add(slow).seconds_left == pytest.approx((2 + 30) / 2)
+
+
+def test_time_left_follows_the_times_under_each_protocol() -> None:
+    twos = {"protocol": {"batch": 2}}
+    cells = [cell("norm", corruption=name, severity=1, **change) for change in ({}, twos) for name in ("fog", "snow")]
+    tracker = Tracker(cells, workers=1)
+    tracker.add(dataclasses.replace(row("norm", corruption="fog", severity=1), seconds=2.0))
+    slow = dataclasses.replace(row("norm", corruption="fog", severity=1, **twos), seconds=30.0)
+    assert tracker.add(slow).seconds_left == pytest.approx(2 + 30)
 
 
 def test_a_run_without_cells_is_refused(tmp_path: Path) -> None:
