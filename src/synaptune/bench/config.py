@@ -53,8 +53,7 @@ class _Reader:
             raise OptionError(f"{self.where}: a table is a mapping of keys to values, not {type(values).__name__}")
         known = {item.name for item in dataclasses.fields(Table)} - {"name"} | {"protocol"}
         self._only(values, known, "key")
-        if not isinstance(values.get("title", ""), str):
-            self.problems.append(f"title must be text, not {values['title']!r}; put it in quotes")
+        self._kinds(Table, values, "")
         protocol = self._protocol({}, values.get("protocol"), "protocol")
         columns = values.get("columns", "corruption")
         if columns not in get_args(ColumnKey):
@@ -65,14 +64,14 @@ class _Reader:
             columns=columns,
             models=tuple(self._models(values.get("models"))),
             methods=tuple(self._methods(values.get("methods"), protocol)),
-            data=tuple(str(entry) for entry in self._list(values.get("data"), "data")),
+            data=self._texts(values.get("data"), "data"),
             corruptions=tuple(self._corruptions(values.get("corruptions", CLEAN))),
             severities=tuple(self._whole(values.get("severities", [5]), "severities", 1, 5)),
             seeds=tuple(self._whole(values.get("seeds", [0]), "seeds", 0, None)),
             paper=str(values.get("paper", "")),
-            notes=tuple(str(note) for note in values.get("notes", ())),
+            notes=self._texts(values["notes"], "notes") if values.get("notes", []) != [] else (),
         )
-        if table.paper:
+        if isinstance(values.get("paper", ""), str) and table.paper:
             self._attempt(lambda: printed_table(table.paper), "paper")
         if self.problems:
             raise OptionError(f"{self.where}: " + "; ".join(self.problems))
@@ -82,8 +81,7 @@ class _Reader:
         for number, entry in enumerate(self._list(entries, "models"), start=1):
             values = {"model": entry} if isinstance(entry, str) else entry
             if isinstance(values, dict) and "data" in values:
-                own = self._list(values["data"], f"models[{number}].data")
-                values = values | {"data": tuple(str(name) for name in own)}
+                values = values | {"data": self._texts(values["data"], f"models[{number}].data")}
             yield from self._line(ModelLine, values, f"models[{number}]", "model")
 
     def _methods(self, entries: Any, protocol: Mapping[str, Any]) -> Iterator[MethodLine]:
@@ -98,9 +96,11 @@ class _Reader:
                 self.problems.append(f"{where}: metric must be one of {', '.join(ERRORS)}, not {values['metric']!r}")
             changed = self._protocol(protocol, values.pop("protocol", None), f"{where}.protocol")
             made = self._attempt(lambda changed=changed: Protocol(**changed), where) or Protocol()
+            given = self._mapping(values.pop("options", None), f"{where}.options")
+            if "factors" in values:
+                self.problems.append(f"unknown key of {where} 'factors'; levels stand in grid")
             for levels in self._grid(grid, without, where):
-                options = dict(values.get("options") or {}) | levels
-                line = values | {"options": options, "protocol": made, "factors": levels}
+                line = values | {"options": given | levels, "protocol": made, "factors": levels}
                 for method in self._line(MethodLine, line, where, "method"):
                     if self._attempt(lambda method=method: configure(method.method, dict(method.options)), where):
                         yield dataclasses.replace(method, paper=method.paper or method.method)
@@ -109,6 +109,11 @@ class _Reader:
         if not isinstance(grid, dict) or not all(isinstance(levels, list) and levels for levels in grid.values()):
             self.problems.append(f"{where}: grid must name a list of levels for each option, not {grid!r}")
             return
+        if not isinstance(without, list) or not all(isinstance(rule, dict) and rule for rule in without):
+            self.problems.append(f"{where}: without must be a list of mappings of options to levels, not {without!r}")
+            return
+        for option in dict.fromkeys(option for rule in without for option in rule if option not in grid):
+            self.problems.append(f"{where}: without names {option!r}, which is not in the grid")
         for levels in itertools.product(*grid.values()):
             chosen = dict(zip(grid, levels, strict=True))
             if not any(all(chosen.get(key) == value for key, value in rule.items()) for rule in without):
@@ -120,17 +125,39 @@ class _Reader:
             return
         before = len(self.problems)
         self._only(values, {item.name for item in dataclasses.fields(kind)}, f"key of {where}")
+        self._kinds(kind, values, f"{where}.")
         if len(self.problems) == before:
             yield kind(**values)
 
     def _protocol(self, base: Mapping[str, Any], changes: Any, where: str) -> dict[str, Any]:
-        changes = changes or {}
-        if not isinstance(changes, dict):
-            self.problems.append(f"{where} must be a mapping, not {changes!r}")
-            return dict(base)
+        changes = self._mapping(changes, where)
         self._only(changes, {item.name for item in dataclasses.fields(Protocol)}, f"key of {where}")
         known = {item.name for item in dataclasses.fields(Protocol)}
         return {**base, **{key: value for key, value in changes.items() if key in known}}
+
+    def _mapping(self, value: Any, where: str) -> dict[str, Any]:
+        if value is None:
+            return {}
+        if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+            return value
+        self.problems.append(f"{where} must be a mapping of names to values, not {value!r}")
+        return {}
+
+    def _kinds(self, kind: type[Any], values: Mapping[str, Any], where: str) -> None:
+        """Check the fields of a dataclass that are text or a switch."""
+        for item in dataclasses.fields(kind):
+            value = values.get(item.name)
+            if item.name in values and item.type == "str" and not isinstance(value, str):
+                self.problems.append(f"{where}{item.name} must be text, not {value!r}; put it in quotes")
+            if item.name in values and item.type == "bool" and not isinstance(value, bool):
+                self.problems.append(f"{where}{item.name} must be true or false, not {value!r}")
+
+    def _texts(self, value: Any, what: str) -> tuple[str, ...]:
+        entries = self._list(value, what)
+        for entry in entries:
+            if not isinstance(entry, str):
+                self.problems.append(f"{what} must be text, not {entry!r}; put it in quotes")
+        return tuple(map(str, entries))
 
     def _corruptions(self, value: Any) -> list[str]:
         if value in ("benchmark", "extra", "all"):

@@ -94,8 +94,13 @@ def apply_overrides(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> 
 
 
 def _set_switch(values: dict[str, Any], name: str, value: Any) -> None:
-    values["protocol"] = {**(values.get("protocol") or {}), name: value}
+    values["protocol"] = _with(values.get("protocol"), name, value)
     # A line whose own protocol sets this switch means it (the oracle's batch of one), so it stays.
+
+
+def _with(values: Any, name: str, value: Any) -> Any:
+    """Set one value of a mapping; what should be one and is none stays, and is refused when it is checked."""
+    return {**(values or {}), name: value} if isinstance(values or {}, Mapping) else values
 
 
 def _chosen(entries: Any, wanted: Any, kind: str) -> list[Any]:
@@ -120,7 +125,7 @@ def _set_on_lines(values: dict[str, Any], head: str, tail: str, value: Any) -> N
                     line[tail] = value
                 else:
                     place = "protocol" if _is_switch(str(line.get("method")), tail) else "options"
-                    line[place] = dict(line.get(place) or {}) | {tail: value}
+                    line[place] = _with(line.get(place), tail, value)
                 lines[number] = line
         if lines:
             values[f"{kind}s"] = lines

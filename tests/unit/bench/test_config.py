@@ -150,6 +150,58 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
         assert part in message
 
 
+MODEL = "zoo:resnet20-cifar10"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"notes": None}, "notes must be a value or a list of values, not None"),
+        ({"notes": ["one", 2]}, "notes must be text, not 2"),
+        ({"title": 3}, "title must be text, not 3; put it in quotes"),
+        ({"paper": 3}, "paper must be text, not 3"),
+        ({"data": [1]}, "data must be text, not 1"),
+        ({"methods": [{"method": "tent", "options": [1]}]}, r"methods\[1\].options must be a mapping of names"),
+        ({"methods": [{"method": "tent", "options": {1: 2}}]}, r"methods\[1\].options must be a mapping of names"),
+        ({"methods": [{"method": "tent", "label": 3}]}, r"methods\[1\].label must be text, not 3"),
+        ({"methods": [{"method": "tent", "factors": {}}]}, r"unknown key of methods\[1\] 'factors'"),
+        (
+            {"methods": [{"method": "nhl", "grid": {"stages": [[1], [2]]}, "without": {"stages": [1]}}]},
+            r"methods\[1\]: without must be a list of mappings",
+        ),
+        (
+            {"methods": [{"method": "nhl", "grid": {"stages": [[1], [2]]}, "without": ["stages"]}]},
+            r"methods\[1\]: without must be a list of mappings",
+        ),
+        (
+            {"methods": [{"method": "nhl", "grid": {"stages": [[1], [2]]}, "without": [{"stage": [1]}]}]},
+            r"methods\[1\]: without names 'stage', which is not in the grid",
+        ),
+        ({"models": [{"model": MODEL, "label": 5}]}, r"models\[1\].label must be text, not 5"),
+        ({"models": [{"model": MODEL, "weights": 5}]}, r"models\[1\].weights must be text, not 5"),
+        ({"models": [{"model": MODEL, "data": [None]}]}, r"models\[1\].data must be text, not None"),
+        ({"models": [{"model": MODEL, "shape_only": "no"}]}, r"models\[1\].shape_only must be true or false, not 'no'"),
+        ({"models": [{"model": MODEL, "reference": "no"}]}, r"models\[1\].reference must be true or false, not 'no'"),
+        ({"protocol": {1: 2}}, "protocol must be a mapping of names to values"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=rf"plain\.yaml: {message}"):
+        table(**changes)
+
+
+def test_one_note_needs_no_list() -> None:
+    assert table(notes="one note").notes == ("one note",)
+    assert table(notes=[]).notes == ()
+
+
+def test_overrides_of_what_is_no_mapping_are_refused_when_it_is_checked() -> None:
+    with pytest.raises(OptionError, match=r"options must be a mapping .*\[1\].*"):
+        overridden("tent.lr=1e-3", methods=[{"method": "tent", "options": [1]}])
+    with pytest.raises(OptionError, match=r"protocol must be a mapping .*\[1\]"):
+        overridden("batch=3", protocol=[1])
+
+
 def test_what_is_missing_is_said() -> None:
     with pytest.raises(OptionError, match="models must be a value or a list of values, not None"):
         table_from({"methods": ["source"], "data": "cifar10"}, name="x", where="x.yaml")
