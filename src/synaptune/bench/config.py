@@ -29,6 +29,7 @@ from synaptune.bench.paper import printed_table
 from synaptune.bench.protocol import Protocol
 from synaptune.bench.row import ERRORS
 from synaptune.bench.table import ColumnKey, MethodLine, ModelLine, Table
+from synaptune.core.method import AdaptOptions
 from synaptune.core.registry import configure
 from synaptune.errors import OptionError, SynaptuneError, UnknownNameError, nearest
 from synaptune.shifts import names as corruption_names
@@ -102,7 +103,10 @@ class _Reader:
             for levels in self._grid(grid, without, where):
                 line = values | {"options": given | levels, "protocol": made, "factors": levels}
                 for method in self._line(MethodLine, line, where, "method"):
-                    if self._attempt(lambda method=method: configure(method.method, dict(method.options)), where):
+                    found = self._attempt(lambda method=method: configure(method.method, dict(method.options)), where)
+                    if found:
+                        if problem := _unmeasured(method, found[1]):
+                            self.problems.append(f"{where} ({method.title}): {problem}")
                         yield dataclasses.replace(method, paper=method.paper or method.method)
 
     def _grid(self, grid: Any, without: Any, where: str) -> Iterator[dict[str, Any]]:
@@ -195,3 +199,19 @@ class _Reader:
         except SynaptuneError as error:
             self.problems.append(f"{where}: {error}")
             return None
+
+
+def _unmeasured(line: MethodLine, options: AdaptOptions) -> str:
+    """Say what switch leaves a line without the error that it shows, or "" where none does."""
+    protocol, metric = line.protocol, line.metric
+    if protocol.horizon is not None and metric in ("error_online", "error_after"):
+        return (
+            f"horizon measures on the whole set only, so there is no {metric}; say metric: error_full or error_oracle"
+        )
+    # A method that predicts after its update measures that error anyway.
+    missing = {
+        "error_after": "" if protocol.after or options.predict == "after" else "after: true",
+        "error_full": "" if protocol.full else "full: true",
+        "error_oracle": "" if protocol.oracle_every else "oracle_every, the batches between looks at the whole set",
+    }.get(metric, "")
+    return f"metric {metric} needs {missing} in the protocol of this line or of the table" if missing else ""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from synaptune.bench.protocol import Protocol
 from synaptune.bench.row import ERRORS, Row
 from synaptune.bench.table import Table
 
-__all__ = ["absences", "deviations", "mixtures", "stamp", "usual_protocol"]
+__all__ = ["absences", "blanks", "deviations", "mixtures", "stamp", "usual_protocol"]
 
 
 _MOST_LABELS = 3
@@ -60,6 +60,27 @@ def absences(rows: Sequence[Row]) -> Iterator[str]:
         where = ", ".join(dict.fromkeys(row.model.removeprefix("zoo:") for row in members))
         count = f"{len(members)} cell{'s' if len(members) > 1 else ''}"
         yield f"{status}: {' '.join(part for part in (what, 'on' if what else '', where) if part)} ({count}): {why}"
+
+
+def blanks(table: Table, found: Mapping[str, Row]) -> Iterator[str]:
+    """Say of lines whose cells were measured without the error that they show, why that is."""
+    for line in table.methods:
+        cells = (cell.key for model in table.models for cell in table.cells_of(model, line))
+        rows = [found[key] for key in cells if key in found and found[key].status == "ok"]
+        lacking = [row for row in rows if row.error_of(line.metric) is None]
+        if not lacking:
+            continue
+        batches = max(_batches(row) for row in lacking)
+        if line.metric == "error_oracle" and batches < line.protocol.oracle_every:
+            why = f"oracle_every is {line.protocol.oracle_every}, and there are only {batches} batches"
+        else:
+            why = "the method has no such prediction"
+        yield f"{line.title}: {line.metric} is blank in {len(lacking)} of {len(rows)} cells: {why}."
+
+
+def _batches(row: Row) -> int:
+    whole = -(-(row.images or 0) // row.batch)
+    return whole if row.horizon is None else min(whole, row.horizon)
 
 
 def mixtures(rows: Sequence[Row]) -> Iterator[str]:

@@ -190,6 +190,29 @@ def test_a_value_of_the_wrong_kind_is_refused(changes: dict[str, Any], message: 
         table(**changes)
 
 
+@pytest.mark.parametrize(
+    ("method", "protocol", "message"),
+    [
+        ({"metric": "error_full"}, {"full": False}, r"methods\[1\] \(tent\): metric error_full needs full: true"),
+        ({"metric": "error_after"}, {"after": False}, r"metric error_after needs after: true"),
+        ({"metric": "error_oracle"}, {}, r"metric error_oracle needs oracle_every"),
+        ({}, {"horizon": 3}, r"horizon measures on the whole set only, so there is no error_online"),
+        ({"metric": "error_after"}, {"horizon": 3}, r"horizon .* there is no error_after"),
+    ],
+    ids=["full", "after", "oracle", "horizon-online", "horizon-after"],
+)
+def test_a_line_whose_error_no_switch_measures_is_refused(
+    method: dict[str, Any], protocol: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(OptionError, match=message):
+        table(methods=[{"method": "tent"} | method], protocol=protocol)
+
+
+def test_a_method_that_predicts_after_its_update_needs_no_switch_for_it() -> None:
+    methods = [{"method": "ttt", "metric": "error_after"}]
+    assert table(methods=methods, protocol={"after": False}).methods[0].metric == "error_after"
+
+
 def test_one_note_needs_no_list() -> None:
     assert table(notes="one note").notes == ("one note",)
     assert table(notes=[]).notes == ()

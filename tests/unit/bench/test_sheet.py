@@ -19,7 +19,12 @@ WIDE: dict[str, Any] = {
     "paper": "cifar10c",
     "columns": "corruption",
     "models": [{"model": "zoo:wrn-40-2-cifar10-augmix", "label": "WRN", "paper": "wrn-40-2"}],
-    "methods": ["source", "tent", {"method": "dua", "label": "dua (oracle)", "metric": "error_oracle"}, "nhl-tuned"],
+    "methods": [
+        "source",
+        "tent",
+        {"method": "dua", "label": "dua (oracle)", "metric": "error_oracle", "protocol": {"oracle_every": 8}},
+        "nhl-tuned",
+    ],
     "data": "cifar10",
     "corruptions": "benchmark",
 }
@@ -149,12 +154,32 @@ def test_oracle_numbers_are_marked_on_both_sides() -> None:
     assert any("labels chose" in note for note in sheet.notes)
 
 
+def test_lines_that_were_measured_without_their_error_say_why() -> None:
+    methods = [
+        {"method": "tent", "label": "tent (oracle)", "metric": "error_oracle", "protocol": {"oracle_every": 8}},
+        "ttt",
+        "norm",
+    ]
+    chosen = table(methods=methods, corruptions=["fog", "snow"])
+    lacking = {"images": 640, "error_oracle": None}
+    rows = [measured(cell, 20.0, **lacking) for cell in chosen.cells() if cell.method != "ttt"]
+    rows += [
+        measured(cell, 20.0, **(lacking | {"error_online": None})) for cell in chosen.cells() if cell.method == "ttt"
+    ]
+    said = [note for note in make_sheet(chosen, rows).notes if "blank" in note]
+    assert said == [
+        "tent (oracle): error_oracle is blank in 2 of 2 cells: oracle_every is 8, and there are only 5 batches.",
+        "ttt: error_online is blank in 2 of 2 cells: the method has no such prediction.",
+    ]
+
+
 def test_lines_of_another_protocol_say_so() -> None:
-    methods = ["source", "tent", {"method": "dua", "protocol": {"batch": 1, "horizon": 80, "oracle_every": 8}}]
+    protocol = {"batch": 1, "horizon": 80, "oracle_every": 8}
+    methods = ["source", "tent", {"method": "dua", "metric": "error_full", "protocol": protocol}]
     chosen = table(methods=methods)
     sheet = make_sheet(chosen, rows_for(chosen))
     assert "batch 128" in sheet.stamp
-    assert "dua: batch 1, oracle_every 8, horizon 80." in sheet.notes
+    assert "dua: shows error_full, batch 1, oracle_every 8, horizon 80." in sheet.notes
 
 
 def test_what_cannot_run_says_what_is_missing_once_for_all_its_cells() -> None:
