@@ -100,6 +100,8 @@ class _Reader:
             given = self._mapping(values.pop("options", None), f"{where}.options")
             if "factors" in values:
                 self.problems.append(f"unknown key of {where} 'factors'; levels stand in grid")
+            twice = [option for option in given if isinstance(grid, dict) and option in grid]
+            self.problems += [f"{where}: {option} is both an option and in the grid" for option in twice]
             for levels in self._grid(grid, without, where):
                 line = values | {"options": given | levels, "protocol": made, "factors": levels}
                 for method in self._line(MethodLine, line, where, "method"):

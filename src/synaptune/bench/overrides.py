@@ -5,8 +5,8 @@
 | `seeds=[0,1,2]`, `data=cifar10-c`, `corruptions=[fog,snow]` | that key of the table |
 | `batch=200`, `images=2000` (or `protocol.batch=200`) | that switch, for all lines |
 | `methods=[tent,nhl]`, `models=[resnet20]` | keeps these lines of the table; a name that it lacks is a new line |
-| `tent.lr=1e-4`, `tent.batch=200` | that option, or switch, of the lines whose method or label is `tent` |
-| `NAME.weights=FILE` | the weights file of the model `NAME` |
+| `tent.lr=1e-4`, `tent.batch=200` | that option, factor or switch of the lines whose method or label is `tent` |
+| `NAME.weights=FILE` | the weights file of the model whose name or label is `NAME`, but not of its rotation twin |
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from synaptune.bench.protocol import Protocol
 from synaptune.bench.scalars import read_text
 from synaptune.bench.table import Table
 from synaptune.core.registry import find
-from synaptune.errors import OptionError, UnknownNameError
+from synaptune.errors import OptionError, UnknownNameError, nearest
 
 __all__ = ["apply_overrides", "parse_overrides", "spell_overrides"]
 
@@ -107,30 +107,35 @@ def _chosen(entries: Any, wanted: Any, kind: str) -> list[Any]:
     existing = entries if isinstance(entries, list) else [entries] if entries else []
     chosen: list[Any] = []
     for name in wanted if isinstance(wanted, list) else [wanted]:
-        matching = [entry for entry in existing if isinstance(name, str) and _is_called(entry, name, kind)]
-        chosen += matching or [name]
+        matching = [entry for entry in existing if isinstance(name, str) and _is_chosen(entry, name, kind)]
+        chosen += [entry for entry in matching or [name] if entry not in chosen]
     return chosen
 
 
 def _set_on_lines(values: dict[str, Any], head: str, tail: str, value: Any) -> None:
+    known: list[str] = []
     hit = False
     for kind in ("method", "model"):
         entries = values.get(f"{kind}s")
         lines = entries if isinstance(entries, list) else [entries] if entries else []
         for number, entry in enumerate(lines):
-            if _is_called(entry, head, kind):
+            known += _callings(entry, kind)
+            if head in _callings(entry, kind):
                 hit = True
                 line: dict[str, Any] = {kind: entry} if isinstance(entry, str) else dict(entry)
-                if kind == "model":
-                    line[tail] = value
-                else:
-                    place = "protocol" if _is_switch(str(line.get("method")), tail) else "options"
-                    line[place] = _with(line.get(place), tail, value)
-                lines[number] = line
+                lines[number] = line | {tail: value} if kind == "model" else _with_option(line, tail, value)
         if lines:
             values[f"{kind}s"] = lines
     if not hit:
-        raise OptionError(f"{head}.{tail}: this table has no method or model {head!r}")
+        raise OptionError(f"{head}.{tail}: this table has no method or model {head!r}{nearest(head, set(known))}")
+
+
+def _with_option(line: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
+    """Set an option or switch of a method's line; a factor of its grid then has this level alone."""
+    if isinstance(line.get("grid"), Mapping) and name in line["grid"]:
+        return line | {"grid": {**line["grid"], name: [value]}}
+    place = "protocol" if _is_switch(str(line.get("method")), name) else "options"
+    return line | {place: _with(line.get(place), name, value)}
 
 
 def _is_switch(method: str, name: str) -> bool:
@@ -141,14 +146,14 @@ def _is_switch(method: str, name: str) -> bool:
         return False
 
 
-def _is_called(entry: Any, name: str, kind: str) -> bool:
-    if isinstance(entry, str):
-        return name in _names(entry)
-    if not isinstance(entry, dict):
-        return False
-    return name in (*_names(str(entry.get(kind, ""))), entry.get("label"), entry.get("paper"))
+def _is_chosen(entry: Any, name: str, kind: str) -> bool:
+    """Whether a line is chosen by a name; that in the paper chooses all lines which share it."""
+    return name in _callings(entry, kind) or (isinstance(entry, dict) and name == entry.get("paper"))
 
 
-def _names(entry: str) -> tuple[str, str]:
-    """`zoo:NAME` and `timm:NAME` may be called NAME."""
-    return entry, entry.rpartition(":")[2]
+def _callings(entry: Any, kind: str) -> list[str]:
+    """What a line may be called: `zoo:NAME` and `timm:NAME` also NAME, and by its label."""
+    spoken = entry if isinstance(entry, dict) else {kind: entry}
+    name, label = spoken.get(kind), spoken.get("label")
+    names = [name, name.rpartition(":")[2]] if isinstance(name, str) else []
+    return [*names, label] if isinstance(label, str) and label else names

@@ -23,11 +23,11 @@ class ModelLine:
 
     Attributes:
         model: what `synaptune.models.load_model` takes.
-        weights: a weights file, or "" for the model's own.
+        weights: a weights file of `model`, or "" for its own.
         label: how the table calls it.
         paper: its name in `paper.toml`, or "" if no numbers are known.
         reference: whether those are in the section `reference` instead of the table's own.
-        rotation: the same model with a rotation head, for methods that need one.
+        rotation: the same model with a rotation head, for methods that need one; it has weights of its own.
         data: data sets of this model, in place of the table's.
         shape_only: whether those are of another network or other data, so that only the order of lines compares.
     """
@@ -107,10 +107,11 @@ class Table:
 
     def cells_of(self, model: ModelLine, line: MethodLine) -> Iterator[Cell]:
         """The cells of one line under one model."""
+        spec = model.spec_for(line.method)
         for (data, corruption, severity), seed in itertools.product(self._shifts(model), self.seeds):
             cell = Cell.of(
-                model=model.spec_for(line.method),
-                weights=model.weights,
+                model=spec,
+                weights=model.weights if spec == model.model else "",
                 method=line.method,
                 options=line.options,
                 data=data,

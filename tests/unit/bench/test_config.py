@@ -273,6 +273,41 @@ def test_a_switch_that_a_line_sets_itself_stays() -> None:
     assert [line.protocol.batch for line in overridden("batch=32", methods=methods).methods] == [32, 1]
 
 
+def test_an_override_of_a_factor_leaves_this_level_of_the_grid() -> None:
+    grid = {"norm_stats": ["source", "batch"], "stages": [[], [1]]}
+    changed = overridden("nhl.norm_stats=batch", "nhl.stages=[1, 2]", methods=[{"method": "nhl", "grid": grid}])
+    assert [line.factors for line in changed.methods] == [{"norm_stats": "batch", "stages": [1, 2]}]
+    with pytest.raises(OptionError, match=r"methods\[1\]: stages is both an option and in the grid"):
+        table(methods=[{"method": "nhl", "grid": {"stages": [[1]]}, "options": {"stages": [2]}}])
+
+
+def test_weights_are_for_a_model_by_its_name_or_label_and_not_for_its_twin() -> None:
+    models = [
+        {"model": "zoo:resnet26-cifar10-dua", "paper": "resnet26"},
+        {
+            "model": "zoo:resnet26-cifar10",
+            "paper": "resnet26",
+            "label": "own",
+            "rotation": "zoo:resnet26-cifar10-rotation",
+        },
+    ]
+    with pytest.raises(OptionError, match=r"no method or model 'resnet26'; did you mean resnet26-cifar10"):
+        overridden("resnet26.weights=w.pt", models=models)
+    for name in ("resnet26-cifar10", "own"):
+        cells = overridden(f"{name}.weights=w.pt", models=models, methods=["tent", "ttt"], corruptions="fog").cells()
+        assert {(cell.model, cell.weights) for cell in cells} == {
+            ("zoo:resnet26-cifar10-dua", ""),
+            ("zoo:resnet26-cifar10", "w.pt"),
+            ("zoo:resnet26-cifar10-rotation", ""),
+        }
+
+
+def test_a_line_that_two_names_choose_stands_once() -> None:
+    methods = ["dua", {"method": "dua", "label": "dua in twos", "protocol": {"batch": 2}}]
+    changed = overridden("methods=[dua, dua in twos]", methods=methods)
+    assert [line.title for line in changed.methods] == ["dua", "dua in twos"]
+
+
 def test_overrides_that_mean_nothing_are_refused() -> None:
     with pytest.raises(OptionError, match="not of the form key=value"):
         parse_overrides(["batch"])
