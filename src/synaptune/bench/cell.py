@@ -2,14 +2,16 @@
 
     key = first 16 hexadecimal digits of sha256(canonical JSON of everything that determines the numbers)
 
-All options of the method enter, defaults included, so a row stops counting when a default changes.
+All options of the method enter, defaults included, so a row stops counting when a default changes. Where nothing is
+reset, what was adapted on before enters too.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,7 +20,10 @@ from synaptune.bench.protocol import Protocol
 from synaptune.core.method import AdaptOptions
 from synaptune.core.registry import configure, find
 
-__all__ = ["CLEAN", "MIXED", "Cell", "method_label"]
+__all__ = ["CLEAN", "MIXED", "Cell", "Shift", "in_turn", "method_label"]
+
+Shift = tuple[str, int]
+"""A corruption and its severity."""
 
 CLEAN = "clean"
 """The corruption of images that are taken as they are; its severity is 0."""
@@ -42,6 +47,7 @@ class Cell:
         severity: 1 to 5; 0 for clean images.
         seed: of the order and of the method's own draws.
         protocol: everything else.
+        earlier: what the same adapter has adapted on before, where the protocol never resets it; see `in_turn`.
 
     >>> Cell.of(model="zoo:resnet20-cifar10", method="tent", data="cifar10", options={"lr": 0.01}).options.lr
     0.01
@@ -56,6 +62,7 @@ class Cell:
     severity: int = 0
     seed: int = 0
     protocol: Protocol = field(default_factory=Protocol)
+    earlier: tuple[Shift, ...] = ()
 
     @classmethod
     def of(cls, *, method: str, options: Mapping[str, Any] | None = None, seed: int = 0, **others: Any) -> Cell:
@@ -77,7 +84,10 @@ class Cell:
     @cached_property
     def identity(self) -> dict[str, Any]:
         """Everything that determines the numbers, as plain values."""
+        # Only cells with a past name it, so that all others are called the same under either way to reset.
+        past = {"earlier": [list(shift) for shift in self.earlier]} if self.earlier else {}
         return {
+            **past,
             "model": self.model,
             "weights": self.weights,
             "method": self.method,
@@ -101,6 +111,11 @@ class Cell:
         return method_label(self.method, self.options.as_dict())
 
     @property
+    def shift(self) -> Shift:
+        """Corruption and severity."""
+        return self.corruption, self.severity
+
+    @property
     def stream(self) -> tuple[Any, ...]:
         """What cells share that one adapter sees in turn when nothing is reset."""
         return (self.model, self.weights, self.method, self.options, self.data, self.seed, self.protocol)
@@ -108,6 +123,28 @@ class Cell:
     def __str__(self) -> str:
         shift = self.data if self.corruption == CLEAN else f"{self.data}/{self.corruption}/{self.severity}"
         return f"{self.label} on {self.model}, {shift}, seed {self.seed}"
+
+
+def in_turn(cells: Iterable[Cell]) -> list[Cell]:
+    """Tell each cell of a stream that is never reset what comes before it there; all other cells stay as they are.
+
+    The order of the cells is that of the stream. A shift that comes again in the same stream is left out.
+
+    >>> clean = Cell.of(model="m", method="tent", data="d", protocol=Protocol(reset="never"))
+    >>> [cell.earlier for cell in in_turn([clean, dataclasses.replace(clean, corruption="fog", severity=5)])]
+    [(), (('clean', 0),)]
+    """
+    streams: dict[object, list[Shift]] = {}
+    placed = []
+    for cell in cells:
+        if cell.protocol.reset != "never":
+            placed.append(cell)
+            continue
+        past = streams.setdefault(cell.stream, [])
+        if cell.shift not in past:
+            placed.append(dataclasses.replace(cell, earlier=tuple(past)))
+            past.append(cell.shift)
+    return placed
 
 
 def method_label(method: str, options: Mapping[str, Any]) -> str:

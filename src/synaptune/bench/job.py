@@ -28,14 +28,16 @@ class Job:
 def jobs_of(cells: Sequence[Cell], *, run: str, done: Collection[str]) -> list[Job]:
     """Group cells that share an adapted state; leave out what is done.
 
-    A stream of which some rows are missing is measured again from its start, because a later row needs the state
-    that the earlier cells leave behind.
+    A stream of which some rows are missing is measured again from its start up to the last of them, because a later
+    row needs the state that the earlier cells leave behind.
     """
     groups: dict[object, list[Cell]] = {}
     for cell in cells:
         group = cell.stream if cell.protocol.reset == "never" else cell.key
         groups.setdefault(group, []).append(cell)
-    jobs = [Job(run, tuple(group), frozenset(cell.key for cell in group) - set(done)) for group in groups.values()]
+    jobs = [
+        _first(len(group), group, run, frozenset(cell.key for cell in group) - set(done)) for group in groups.values()
+    ]
     return [job for job in jobs if job.wanted]
 
 
@@ -45,8 +47,13 @@ def limited(jobs: Sequence[Job], limit: int) -> list[Job]:
     for job in jobs:
         if limit <= 0:
             break
-        places = [place for place, cell in enumerate(job.cells) if cell.key in job.wanted][:limit]
-        cells = job.cells[: places[-1] + 1]
-        kept.append(Job(job.run, cells, job.wanted & {cell.key for cell in cells}))
-        limit -= len(places)
+        kept.append(_first(limit, job.cells, job.run, job.wanted))
+        limit -= len(kept[-1].wanted)
     return kept
+
+
+def _first(count: int, cells: Sequence[Cell], run: str, wanted: frozenset[str]) -> Job:
+    """Make a job that ends with the last of the first so many wanted cells."""
+    places = [place for place, cell in enumerate(cells) if cell.key in wanted][:count]
+    chosen = tuple(cells[: places[-1] + 1]) if places else ()
+    return Job(run, chosen, wanted & {cell.key for cell in chosen})

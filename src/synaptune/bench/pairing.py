@@ -29,7 +29,7 @@ SWITCHES: Mapping[str, Callable[[Row], Any]] = {
     "batch": lambda row: row.batch,
     "order": lambda row: row.order,
     "delta": lambda row: row.delta if row.order == "correlated" else None,
-    "reset": lambda row: row.reset,
+    "reset": lambda row: ", behind ".join([row.reset, *_past(row)]),
     "horizon": lambda row: row.horizon,
     "full_batch": lambda row: row.full_batch or row.batch,
     "oracle_every": lambda row: row.oracle_every,
@@ -42,6 +42,12 @@ SWITCHES: Mapping[str, Callable[[Row], Any]] = {
     "versions": lambda row: dict(row.versions),
 }
 """What the rows of a pair must share, and how to read it."""
+
+
+def _past(row: Row) -> list[str]:
+    """Spell what came before in a stream that is never reset."""
+    return [", ".join(f"{name} {severity}" for name, severity in row.earlier)] if row.earlier else []
+
 
 _ONLY_FOR: Mapping[str, tuple[ErrorKey, ...]] = {
     "full_batch": ("error_full", "error_oracle"),

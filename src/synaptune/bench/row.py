@@ -69,6 +69,8 @@ class Row:
         channels_last: whether channels were last in memory.
         device: torch device.
         seeded: whether the seed changes anything.
+        earlier: pairs of corruption and severity that the same adapter had adapted on before; null where the model
+            goes back to its source.
         error_per_batch: online error of each batch (after the update where there is no other).
         entropy_per_batch: mean softmax entropy of each batch, in nats.
         drift_per_batch: shift of the first features from the source, in its standard deviations; null where the model
@@ -128,6 +130,7 @@ class Row:
     channels_last: bool = False
     device: str = "cpu"
     seeded: bool = False
+    earlier: list[list[Any]] | None = None
     error_per_batch: list[float] | None = None
     entropy_per_batch: list[float] | None = None
     drift_per_batch: list[float | None] | None = None
@@ -164,6 +167,7 @@ class Row:
             "cell": cell.key,
             "predict": cell.options.predict,
             "seeded": cell.is_seeded,
+            "earlier": [list(shift) for shift in cell.earlier] if cell.protocol.reset == "never" else None,
             "weights_asked": cell.weights,
             "images_asked": cell.protocol.images,
         }
@@ -205,6 +209,8 @@ class Row:
 
     def _key(self) -> str:
         """Key of the row's cell under today's options, or the recorded one where today knows no such cell."""
+        if self.reset == "never" and self.earlier is None:
+            return f"{self.cell}?"  # what it was adapted on is unknown, so it stands for no cell
         switches = {
             item.name: getattr(self, item.name) for item in dataclasses.fields(Protocol) if item.name != "images"
         }
@@ -219,6 +225,7 @@ class Row:
                 severity=self.severity,
                 seed=self.seed,
                 protocol=Protocol(**switches, images=self.images_asked),
+                earlier=tuple((str(name), int(severity)) for name, severity in self.earlier or ()),
             ).key
         except SynaptuneError:  # of a plug-in that is not installed here, or of an option that is no more
             return self.cell

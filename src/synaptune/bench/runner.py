@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from synaptune.bench.cell import Cell
+from synaptune.bench.cell import Cell, in_turn
 from synaptune.bench.job import jobs_of, limited
 from synaptune.bench.journal import Journal, read_rows
 from synaptune.bench.measure import measure, portable
@@ -41,7 +41,8 @@ def run_cells(
     """Measure the cells that have no row in `out` yet.
 
     Args:
-        cells: what to measure; a cell that occurs twice is measured once.
+        cells: what to measure; a cell that occurs twice is measured once. Those of a stream that is never reset are
+            measured in this order.
         out: the file of rows; made if it is not there, continued if it is.
         run: name of the run, for the rows.
         workers: processes; by default as many as fit the cores. 0 measures in this process.
@@ -54,7 +55,7 @@ def run_cells(
     Returns:
         The newest row of each of these cells.
     """
-    unique = list({cell.key: cell for cell in cells}.values())
+    unique = list({cell.key: cell for cell in in_turn(cells)}.values())
     if not unique:
         raise OptionError(f"{run} has no cells to measure; check its models, methods, data and seeds")
     threads = max(cell.protocol.threads for cell in unique)
@@ -116,23 +117,36 @@ def _absent(cells: Sequence[Cell], before: dict[str, Row]) -> dict[str, str]:
     Raises:
         OptionError: a model's weights are others than those that rows of this file were measured with.
     """
-    models: dict[tuple[str, str], str | None] = {}
-    shifts: dict[tuple[str, str, int], str | None] = {}
+    look = _Look(cells, before)
     absent = {}
-    for cell in cells:
-        row = before.get(cell.key)
-        if row is not None and row.status == "ok":
-            continue
-        model = (cell.model, cell.weights)
-        if model not in models:
-            models[model] = _why_no_model(*model, expected=_fingerprints(cells, before, *model))
-        shift = (cell.data, cell.corruption, cell.severity)
-        if shift not in shifts:
-            shifts[shift] = _why_no_data(*shift)
-        why = "; ".join(text for text in (models[model], shifts[shift]) if text)
-        if why:
-            absent[cell.key] = why
+    for job in jobs_of(cells, run="", done={key for key, row in before.items() if row.status == "ok"}):
+        behind = ""
+        for cell in job.cells:
+            why = look.why_not(cell) or behind
+            if why and cell.key in job.wanted:
+                absent[cell.key] = why
+            if why and not behind:  # the rest of the stream would start from another state
+                behind = f"{cell.corruption} {cell.severity} comes before it in a stream that is never reset: {why}"
     return absent
+
+
+class _Look:
+    """Looks for models and data, once each."""
+
+    def __init__(self, cells: Sequence[Cell], before: dict[str, Row]):
+        self._cells = cells
+        self._before = before
+        self._models: dict[tuple[str, str], str | None] = {}
+        self._shifts: dict[tuple[str, str, int], str | None] = {}
+
+    def why_not(self, cell: Cell) -> str:
+        """Say what a cell lacks; "" if nothing."""
+        model, shift = (cell.model, cell.weights), (cell.data, *cell.shift)
+        if model not in self._models:
+            self._models[model] = _why_no_model(*model, expected=_fingerprints(self._cells, self._before, *model))
+        if shift not in self._shifts:
+            self._shifts[shift] = _why_no_data(*shift)
+        return "; ".join(text for text in (self._models[model], self._shifts[shift]) if text)
 
 
 def _fingerprints(cells: Sequence[Cell], before: dict[str, Row], model: str, weights: str) -> set[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from synaptune.bench.cell import CLEAN, Cell, method_label
+from synaptune.bench.cell import CLEAN, Cell, in_turn, method_label
 from synaptune.bench.protocol import Protocol
 from synaptune.bench.row import ErrorKey
 from synaptune.core.registry import find
@@ -107,6 +107,9 @@ class Table:
 
     def cells_of(self, model: ModelLine, line: MethodLine) -> Iterator[Cell]:
         """The cells of one line under one model."""
+        yield from in_turn(self._cells_of(model, line))
+
+    def _cells_of(self, model: ModelLine, line: MethodLine) -> Iterator[Cell]:
         spec = model.spec_for(line.method)
         for (data, corruption, severity), seed in itertools.product(self._shifts(model), self.seeds):
             cell = Cell.of(

@@ -64,7 +64,7 @@ The images themselves (`recipe_digest`) count too; they differ by corruption, so
 """
 
 MEASUREMENTS = frozenset(
-    {"run", "method", "options", "corruption", "seed", "cell", "seeded", "status", "error"}  # identity
+    {"run", "method", "options", "corruption", "seed", "cell", "seeded", "earlier", "status", "error"}  # identity
     | {"weights_asked", "images_asked"}  # the same, as it was spelled
     | {"predict", "after", "full"}  # what is measured; each error has a key of its own
     | {*ERROR_KINDS, "ece", "ms_per_batch_p50", "ms_per_batch_p95", "forwards", "backwards", "peak_mb", "seconds"}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from synaptune.bench.cell import Cell, method_label
+from synaptune.bench.cell import Cell, in_turn, method_label
 from synaptune.bench.protocol import Protocol
 from synaptune.errors import OptionError, UnknownNameError
 from tests.unit.bench.cells import cell
@@ -42,6 +42,26 @@ def test_key_is_the_same_in_every_process() -> None:
 )
 def test_key_changes_with_everything_that_determines_the_numbers(change: dict[str, Any]) -> None:
     assert plain(**change).key != plain().key
+
+
+def test_what_was_adapted_on_before_counts_only_where_nothing_is_reset() -> None:
+    shifts = [("fog", 5), ("snow", 5), ("snow", 3)]
+
+    def stream(reset: str, *chosen: tuple[str, int]) -> list[Cell]:
+        return in_turn(
+            plain(corruption=name, severity=severity, protocol=Protocol(reset=reset)) for name, severity in chosen
+        )
+
+    usual = stream("corruption", *shifts)
+    assert [cell.earlier for cell in usual] == [()] * 3
+    assert usual == [plain(corruption=name, severity=severity) for name, severity in shifts]
+    first, second, third = stream("never", *shifts)
+    assert (first.earlier, second.earlier, third.earlier) == ((), (("fog", 5),), (("fog", 5), ("snow", 5)))
+    assert "earlier" not in first.identity
+    assert stream("never", *shifts, shifts[0]) == [first, second, third], "a shift comes once"
+    assert in_turn([first, second, third]) == [first, second, third]
+    (alone,) = in_turn([second])
+    assert alone.key == stream("never", ("snow", 5))[0].key != second.key
 
 
 def test_a_preset_with_the_same_options_is_another_cell() -> None:

@@ -288,3 +288,11 @@ def test_a_comparison_is_rendered_with_its_interval_and_its_warnings() -> None:
         assert "Rows without a counterpart, left out: 1." in text
     content = json.loads(render_comparison(found, "json"))
     assert content["contrasts"][0]["difference"]["groups"] == 3
+
+
+def test_rows_that_come_behind_other_shifts_of_a_stream_are_refused() -> None:
+    stream = {"corruption": "fog", "severity": 5, "protocol": {"reset": "never"}}
+    runs = {"a": [row("norm", **stream)], "b": [row("norm", **stream, earlier=(("snow", 5),))]}
+    with pytest.raises(OptionError, match=r"reset: never, behind snow 5 in b, never in a"):
+        compare(runs)
+    assert compare(runs, mix=["reset"]).mixed == ("reset",)

@@ -153,3 +153,16 @@ def test_a_run_that_is_not_there_is_an_error_that_says_how_to_make_it(tmp_path: 
 def test_a_journal_writes_only_while_it_is_open(tmp_path: Path) -> None:
     with pytest.raises(SynaptuneError, match="`with` block"):
         Journal(tmp_path / "run.jsonl").append(row())
+
+
+def test_a_row_of_a_stream_keeps_its_cell_and_one_that_hides_its_past_stands_for_none() -> None:
+    written = row(corruption="fog", severity=5, earlier=(("snow", 5),), protocol={"reset": "never"})
+    assert written.earlier == [["snow", 5]]
+    assert Row.from_json(written.to_json()) == written
+    values = json.loads(written.to_json())
+    del values["earlier"]
+    silent = Row.from_json(json.dumps(values))
+    first = row(corruption="fog", severity=5, protocol={"reset": "never"})
+    assert first.earlier == []
+    assert silent.cell not in (written.cell, first.cell)
+    assert Row.from_json(row().to_json()).earlier is None

@@ -17,7 +17,7 @@ from synaptune.bench.progress import Progress, Tracker, lines_of
 from synaptune.bench.row import Row
 from synaptune.bench.runner import run_cells
 from synaptune.bench.workers import _Worker, default_workers, rows_of
-from synaptune.errors import OptionError, SynaptuneError
+from synaptune.errors import DataError, OptionError, SynaptuneError
 from tests.unit.bench import tiny
 from tests.unit.bench.cells import cell, row
 
@@ -154,6 +154,65 @@ def test_limit_counts_the_cells_of_a_stream_too_and_the_next_run_goes_on_behind_
     whole = run(cells, path, limit=2)
     assert len(read_rows(path)) == 6, "no row was written twice"
     assert [found.error_per_batch for found in whole] == [found.error_per_batch for found in straight]
+
+
+def never_reset(*names: str, method: str = "tent") -> list[Cell]:
+    return [
+        cell(method, options={"lr": 0.3}, corruption=name, severity=3, protocol={"reset": "never"}) for name in names
+    ]
+
+
+def test_a_row_of_another_stream_is_no_row_of_this_one(tmp_path: Path) -> None:
+    path, other = tmp_path / "run.jsonl", tmp_path / "other.jsonl"
+    (alone,) = run(never_reset("fog"), path)
+    run(never_reset("fog"), other)
+    straight = run(never_reset("contrast", "fog"), tmp_path / "straight.jsonl")
+    grown = run(never_reset("contrast", "fog"), path)
+    reused = run(never_reset("contrast", "fog"), tmp_path / "reusing.jsonl", reuse=[other])
+    assert grown[1].error_per_batch == reused[1].error_per_batch == straight[1].error_per_batch
+    assert straight[1].error_per_batch != alone.error_per_batch, "the example should tell them apart"
+    assert straight[1].earlier == [["contrast", 3]]
+    assert [row.cell for row in read_rows(path)] == [alone.cell, *(row.cell for row in straight)]
+    assert len({row.cell for row in read_rows(path)}) == 3
+
+
+def test_what_comes_behind_an_absent_cell_of_a_stream_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.jsonl"
+    cells = never_reset("fog", "contrast", "snow")
+    straight = run(cells, tmp_path / "straight.jsonl")
+    look = runner.clean_data
+
+    def without_contrast(data: str, corruption: str, severity: int) -> Any:
+        if corruption == "contrast":
+            raise DataError("contrast.npy is not here")
+        return look(data, corruption, severity)
+
+    monkeypatch.setattr(runner, "clean_data", without_contrast)
+    states = [(row.status, row.error) for row in run(cells, path)]
+    assert [status for status, _ in states] == ["ok", "missing", "missing"]
+    assert "contrast 3 comes before it" in str(states[2][1])
+    assert "is not here" in str(states[2][1])
+    run(cells, path)
+    assert len(read_rows(path)) == 3, "the same absence is not written twice"
+    monkeypatch.undo()
+    assert [row.error_per_batch for row in run(cells, path)] == [row.error_per_batch for row in straight]
+
+
+def test_a_stream_cannot_be_replayed_without_the_data_of_what_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.jsonl"
+    run(never_reset("fog"), path)
+
+    def nothing(data: str, corruption: str, severity: int) -> Any:
+        if corruption == "fog":
+            raise DataError("fog.npy is not here")
+
+    monkeypatch.setattr(runner, "clean_data", nothing)
+    done, waiting = run(never_reset("fog", "snow"), path)
+    assert (done.status, waiting.status) == ("ok", "missing")
 
 
 def test_progress_counts_cells_and_keeps_a_running_mean_of_each_method(tmp_path: Path) -> None:
