@@ -32,7 +32,7 @@ from synaptune.bench.sources import Subject, load_subject
 from synaptune.core.adapter import Adapter, SmallBatchWarning
 from synaptune.core.guard import KEEP, Guard, Verdict
 from synaptune.core.history import BatchRecord
-from synaptune.core.method import Step
+from synaptune.core.method import Method, Step
 from synaptune.data import data_root, shared_root
 from synaptune.errors import DataError, IncompatibleModelError, OptionError, WeightsError
 from synaptune.metrics import PeakMemory, Tally, latency
@@ -195,7 +195,7 @@ def _one_pass(adapter: Adapter, subject: Subject, cell: Cell) -> Measured:
     protocol, measured = cell.protocol, Measured()
     evaluation = dataclasses.replace(subject.stream, batch=protocol.full_batch or protocol.batch)
     remembers = not _forgets(adapter)
-    fixed = not adapter.touched  # such a method predicts a batch the same at any time, so once is enough
+    fixed = _is_fixed(adapter)
     if protocol.oracle_every and remembers:
         measured.stages.append([0, _whole_set(adapter, subject, evaluation, protocol)])
     done = 0
@@ -209,9 +209,10 @@ def _one_pass(adapter: Adapter, subject: Subject, cell: Cell) -> Measured:
             if done == protocol.horizon:
                 break
     measured.peak_mb = memory.megabytes
-    if fixed and protocol.after:
+    said_before = fixed and measured.online.images > 0
+    if said_before and protocol.after:
         measured.after = measured.online
-    if fixed and protocol.full and protocol.horizon is None and evaluation.batch == protocol.batch:
+    if said_before and protocol.full and protocol.horizon is None and evaluation.batch == protocol.batch:
         measured.full = _error(measured.online)
     elif protocol.full and remembers:
         known = measured.stages and measured.stages[-1][0] == done
@@ -237,10 +238,11 @@ def _one_batch(adapter: Adapter, images: Tensor, labels: Tensor, measured: Measu
     measured.drifts.append(None if record.drift is None else round(record.drift, 4))
     measured.distances.append(float(f"{record.weight_distance:.4g}"))
     measured.events += [f"{record.step}: {event}" for event in record.events]
-    # A method that hands over its own logits from after the update learns image by image: there is no "before".
-    if step.after is None:
+    # A method that returns its own logits from after the update learns image by image: there is no "before".
+    returns_after = adapter.options.predict == "after"
+    if step.after is None or not returns_after:
         measured.online.add(step.logits, labels)
-    if step.after is not None or adapter.options.predict == "after":
+    if returns_after:
         measured.after.add(returned, labels)
     elif ask_after:
         measured.after.add(adapter.predict(images), labels)
@@ -262,6 +264,13 @@ def _batches(subject: Subject, stream: Stream, protocol: Protocol) -> Iterator[t
 
 def _memory_format(protocol: Protocol) -> torch.memory_format:
     return torch.channels_last if protocol.channels_last else torch.contiguous_format
+
+
+def _is_fixed(adapter: Adapter) -> bool:
+    """Whether the method predicts a batch the same at any time, so that once is enough."""
+    # What is not in the model's tensors is in the method's own state, or in its way to predict.
+    kind = type(adapter.method)
+    return not adapter.touched and kind.predict is Method.predict and kind.state is Method.state
 
 
 def _forgets(adapter: Adapter) -> bool:

@@ -14,7 +14,7 @@ from synaptune.bench.measure import measure
 from synaptune.bench.row import Row
 from synaptune.core.adapter import Adapter
 from tests.support.models import build
-from tests.unit.bench import tiny
+from tests.unit.bench import own_methods, tiny
 from tests.unit.bench.cells import cell
 
 
@@ -154,6 +154,36 @@ def test_a_method_that_changes_nothing_is_asked_once_and_would_say_the_same_agai
     for key in ("error_online", "error_after", "error_full", "error_per_batch", "ece"):
         assert getattr(row, key) == getattr(again, key), key
     assert row.error_full is not None
+
+
+@pytest.mark.parametrize("kind", [own_methods.Centring, own_methods.CentringWithState])
+def test_state_outside_of_the_model_counts_after_a_batch_and_at_the_end(kind: type[own_methods.Own]) -> None:
+    with own_methods.registered(kind) as name:
+        row = row_of(name, protocol={"oracle_every": 2})
+        adapter = st.adapt(tiny.make_model(), name)
+        before = after = 0
+        stages = []
+        batches = tiny_batches()
+        for number, (images, labels) in enumerate(batches, start=1):
+            before += wrong(adapter(images), labels)
+            after += wrong(adapter.predict(images), labels)
+            if number % 2 == 0:
+                stages.append(2 * sum(wrong(adapter.predict(x), y) for x, y in batches))
+    assert (row.error_online, row.error_after, row.error_full) == (2.0 * before, 2.0 * after, stages[-1])
+    assert row.error_oracle == min(stages)
+    assert before != after, "the example should tell them apart"
+
+
+def test_a_method_that_touches_nothing_may_hand_over_predictions_from_after_the_update() -> None:
+    with own_methods.registered(own_methods.After) as name:
+        before, row = row_of(name), row_of(name, options={"predict": "after"})
+    plain = tiny.make_model()
+    batches = tiny_batches()
+    after = sum(wrong(plain(images).roll(1, dims=1), labels) for images, labels in batches)
+    full = sum(wrong(plain(images), labels) for images, labels in batches)
+    assert (row.error_online, row.error_after, row.error_full) == (None, 2.0 * after, 2.0 * full)
+    assert (before.error_online, before.error_after, before.error_full) == (2.0 * full,) * 3
+    assert after != full, "the example should tell them apart"
 
 
 @pytest.mark.parametrize("method", ["source", "tent", "nhl", "dua"])
