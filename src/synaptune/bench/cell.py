@@ -19,6 +19,7 @@ from typing import Any
 from synaptune.bench.protocol import Protocol
 from synaptune.core.method import AdaptOptions
 from synaptune.core.registry import configure, find
+from synaptune.errors import OptionError
 
 __all__ = ["CLEAN", "MIXED", "Cell", "Shift", "in_turn", "method_label"]
 
@@ -30,7 +31,7 @@ CLEAN = "clean"
 
 
 MIXED = "mixed"
-"""All 15 corruptions at one severity, pooled into one stream."""
+"""All 15 corruptions at one severity, pooled into one stream whose order is drawn from the seed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +64,13 @@ class Cell:
     seed: int = 0
     protocol: Protocol = field(default_factory=Protocol)
     earlier: tuple[Shift, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.corruption == MIXED and self.protocol.order == "dataset":
+            raise OptionError(
+                "corruptions=mixed pools all corruptions, and order=dataset would play the pool one after the other; "
+                "add order=shuffled (or order=correlated)"
+            )
 
     @classmethod
     def of(cls, *, method: str, options: Mapping[str, Any] | None = None, seed: int = 0, **others: Any) -> Cell:

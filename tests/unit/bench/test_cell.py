@@ -104,6 +104,13 @@ def test_protocol_refuses_what_contradicts_itself() -> None:
         Protocol(horizon=3, reset="never")
 
 
+def test_a_pool_that_would_be_played_one_corruption_after_the_other_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"order=dataset.*order=shuffled"):
+        plain(corruption="mixed")
+    assert plain(corruption="mixed", protocol=Protocol(order="shuffled")).is_seeded
+    assert plain(corruption="mixed", protocol=Protocol(order="correlated")).is_seeded
+
+
 def test_cells_print_as_a_sentence() -> None:
     assert "tent on" in str(cell())
     assert "fog/5" in str(plain())

@@ -12,6 +12,7 @@ from synaptune.bench.cell import Cell
 from synaptune.bench.job import Job, jobs_of
 from synaptune.bench.measure import measure
 from synaptune.bench.row import Row
+from synaptune.bench.sources import load_subject
 from synaptune.core.adapter import Adapter
 from tests.support.models import build
 from tests.unit.bench import own_methods, tiny
@@ -373,10 +374,14 @@ def test_asking_for_more_images_than_there_are_fails_with_the_number() -> None:
 
 
 def test_all_corruptions_may_be_pooled_into_one_stream() -> None:
-    row = row_of("source", corruption="mixed", severity=1, protocol={"images": 4, "batch": 64})
+    pool = {"corruption": "mixed", "severity": 1}
+    row = row_of("source", **pool, protocol={"images": 4, "batch": 64, "order": "shuffled"})
     assert row.images == 60
     assert row.recipe is not None
     assert len(row.recipe["mixed"]) == 15
+    assert row.seeded
+    subject = load_subject(cell("source", **pool, protocol={"images": 4, "batch": 15, "order": "shuffled"}))
+    assert all(len(set(batch.index // 4)) > 4 for batch in subject.stream), "every batch holds several corruptions"
 
 
 def test_only_wanted_rows_are_given() -> None:
