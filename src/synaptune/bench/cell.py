@@ -26,6 +26,8 @@ __all__ = ["CLEAN", "MIXED", "Cell", "Shift", "in_turn", "method_label"]
 Shift = tuple[str, int]
 """A corruption and its severity."""
 
+_BUILT_IN = "synaptune.algorithms."
+
 CLEAN = "clean"
 """The corruption of images that are taken as they are; its severity is 0."""
 
@@ -86,8 +88,16 @@ class Cell:
 
     @property
     def is_seeded(self) -> bool:
-        """Whether the seed changes anything: the order, or draws of the method."""
-        return self.protocol.order != "dataset" or getattr(self.options, "seed", None) == self.seed
+        """Whether the seed changes anything: the order, or draws of the method.
+
+        A method that draws says so by an option `seed`. One that is not built in may also draw from global generators,
+        which are seeded for every cell, so without that option it is taken to draw.
+        """
+        if self.protocol.order != "dataset":
+            return True
+        if hasattr(self.options, "seed"):
+            return bool(self.options.seed == self.seed)
+        return not type(self.options).__module__.startswith(_BUILT_IN)
 
     @cached_property
     def identity(self) -> dict[str, Any]:

@@ -11,9 +11,7 @@ import dataclasses
 import os
 import platform
 import time
-import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,11 +23,12 @@ from torch import Tensor
 from synaptune._version import __version__
 from synaptune.api import adapt
 from synaptune.bench.cell import Cell
+from synaptune.bench.conditions import settings
 from synaptune.bench.job import Job
 from synaptune.bench.protocol import Protocol
 from synaptune.bench.row import Row, Status
 from synaptune.bench.sources import Subject, load_subject
-from synaptune.core.adapter import Adapter, SmallBatchWarning
+from synaptune.core.adapter import Adapter
 from synaptune.core.guard import KEEP, Guard, Verdict
 from synaptune.core.history import BatchRecord
 from synaptune.core.method import Method, Step
@@ -38,7 +37,7 @@ from synaptune.errors import DataError, IncompatibleModelError, OptionError, Wei
 from synaptune.metrics import PeakMemory, Tally, latency
 from synaptune.streams import Stream
 
-__all__ = ["Measured", "Witness", "measure", "measure_cell", "portable", "settings", "versions"]
+__all__ = ["Measured", "Witness", "measure", "measure_cell", "portable", "versions"]
 
 _MOST_EVENTS = 100
 _MOST_NAMES = 100  # every row has them
@@ -280,23 +279,6 @@ def _forgets(adapter: Adapter) -> bool:
 
 def _error(tally: Tally) -> float | None:
     return round(tally.error, 4) if tally.images else None
-
-
-@contextmanager
-def settings(cell: Cell) -> Iterator[None]:
-    """Pin threads, arithmetic and the global seed for one cell, and put them back."""
-    threads = torch.get_num_threads()
-    on_cpu = torch.device(cell.protocol.device).type == "cpu"
-    torch.set_num_threads(cell.protocol.threads)
-    try:
-        with torch.random.fork_rng(devices=[] if on_cpu else None), warnings.catch_warnings():
-            torch.manual_seed(cell.seed)
-            warnings.simplefilter("ignore", SmallBatchWarning)  # the row's events say it
-            # On a GPU: kernels that sum in a fixed order, in full single precision.
-            with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False):
-                yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _status_of(error: Exception) -> Status:

@@ -16,11 +16,19 @@ from torch import Tensor, nn
 from synaptune.core.method import AdaptOptions, Method, Step, Touches
 from synaptune.core.registry import _METHODS, register
 from synaptune.core.structure import Anatomy
+from synaptune.options import option
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnOptions(AdaptOptions):
     """Options of whichever method is under test."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeededOptions(AdaptOptions):
+    """Options of a method that says what it draws from."""
+
+    seed: int = option(0, "seed of its draws")
 
 
 class Own(Method[OwnOptions]):
@@ -87,9 +95,9 @@ class Leaving(Own):
 
 
 @contextmanager
-def registered(method: type[Method[Any]]) -> Iterator[str]:
+def registered(method: type[Method[Any]], options: type[AdaptOptions] = OwnOptions) -> Iterator[str]:
     """Know a method by the name "own" for a while."""
-    register("own", options=OwnOptions, summary="For a test.")(method)
+    register("own", options=options, summary="For a test.")(method)
     try:
         yield "own"
     finally:

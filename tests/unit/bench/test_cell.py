@@ -8,6 +8,7 @@ import pytest
 from synaptune.bench.cell import Cell, in_turn, method_label
 from synaptune.bench.protocol import Protocol
 from synaptune.errors import OptionError, UnknownNameError
+from tests.unit.bench import own_methods
 from tests.unit.bench.cells import cell
 
 
@@ -80,6 +81,14 @@ def test_a_method_that_draws_draws_from_the_seed_of_the_cell() -> None:
 def test_seed_counts_only_where_it_changes_something() -> None:
     assert not plain().is_seeded
     assert plain(protocol=Protocol(order="shuffled")).is_seeded
+
+
+def test_a_method_of_other_people_is_taken_to_draw_unless_its_seed_is_fixed() -> None:
+    with own_methods.registered(own_methods.Own) as name:
+        assert plain(method=name, seed=3).is_seeded
+    with own_methods.registered(own_methods.Own, options=own_methods.SeededOptions) as name:
+        assert plain(method=name, seed=3).is_seeded
+        assert not plain(method=name, seed=3, options={"seed": 9}).is_seeded
 
 
 def test_label_names_what_differs_from_the_defaults_of_the_method() -> None:

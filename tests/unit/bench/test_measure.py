@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -350,6 +352,19 @@ def test_threads_and_the_global_generator_are_put_back() -> None:
         torch.set_num_threads(threads)
     assert row.threads == 1
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def generators() -> tuple[Any, ...]:
+    return random.getstate(), str(np.random.get_state())  # noqa: NPY002
+
+
+def test_draws_from_any_global_generator_follow_the_seed_and_leave_the_caller_s_alone() -> None:
+    states = generators()
+    with own_methods.registered(own_methods.Drawing) as name:
+        one, other, again = (row_of(name, seed=seed) for seed in (1, 2**33, 1))
+    assert one.error_per_batch == again.error_per_batch
+    assert one.error_per_batch != other.error_per_batch
+    assert generators() == states
 
 
 def test_rows_carry_the_whole_stamp() -> None:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from synaptune.api import adapt
 from synaptune.bench.cell import CLEAN, MIXED, Cell
-from synaptune.bench.measure import settings
+from synaptune.bench.conditions import settings
 from synaptune.bench.protocol import Protocol
 from synaptune.bench.sources import Subject, load_subject
 from synaptune.bench.supervised import SupervisedOracle
