@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from synaptune.bench import runner
+from synaptune.bench import presence, runner
 from synaptune.bench.cell import Cell
 from synaptune.bench.config import table_from
 from synaptune.bench.job import Job
@@ -71,6 +71,50 @@ def test_rows_of_other_weights_are_not_taken_over_silently(tmp_path: Path) -> No
     cells = [cell("source", weights=str(weights)), cell("norm", weights=str(weights))]
     with pytest.raises(OptionError, match="not those that this file's rows were measured with"):
         run_cells(cells, out=tmp_path / "run.jsonl", run="mine", workers=0, reuse=[other])
+    assert read_rows(tmp_path / "run.jsonl") == []
+    path = tmp_path / "grown.jsonl"
+    run(cells[1:], path)
+    with pytest.raises(OptionError, match=r"other\.jsonl.*other weights"):
+        run_cells(cells, out=path, run="mine", workers=0, reuse=[other])
+    assert [found.method for found in read_rows(path)] == ["norm"]
+
+
+def test_a_model_or_a_data_set_that_fails_costs_its_own_cells(tmp_path: Path) -> None:
+    cells = [cell("source", model=tiny.BROKEN_MODEL), cell("source", data=tiny.BROKEN_DATA), cell("source")]
+    model, data, good = run(cells, tmp_path / "run.jsonl")
+    assert (model.status, data.status, good.status) == ("failed", "failed", "ok")
+    assert "this network was never finished" in str(model.error)
+    assert "ZeroDivisionError: this data set was never finished" in str(data.error)
+    run(cells, tmp_path / "run.jsonl")
+    assert len(read_rows(tmp_path / "run.jsonl")) == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"model": "zoo:resnet21-cifar10"}, "did you mean"),
+        ({"model": f"{tiny.MODEL}_nowhere"}, "there is no function"),
+        ({"model": "nowhere.py:net"}, "there is no file"),
+        ({"data": f"{tiny.DATA}_nowhere"}, "must be a function"),
+    ],
+    ids=["network", "function", "file", "data"],
+)
+def test_a_name_that_is_not_known_ends_the_run_at_once(changes: dict[str, str], said: str, tmp_path: Path) -> None:
+    with pytest.raises(SynaptuneError, match=said):
+        run([cell("source"), cell("source", **changes)], tmp_path / "run.jsonl")
+    assert read_rows(tmp_path / "run.jsonl") == []
+
+
+def test_weights_that_a_function_draws_are_the_same_in_the_next_sitting(tmp_path: Path) -> None:
+    def cells(*methods: str) -> list[Cell]:
+        shuffled = {"model": tiny.RANDOM_MODEL, "protocol": {"order": "shuffled"}}
+        return [cell(method, seed=seed, **shuffled) for method in methods for seed in (1, 2)]
+
+    path = tmp_path / "run.jsonl"
+    first = run(cells("source"), path)
+    found = run(cells("source", "norm"), path)
+    assert [row.status for row in found] == ["ok"] * 4
+    assert found[2].fingerprint == first[0].fingerprint != first[1].fingerprint == found[3].fingerprint
 
 
 def test_failures_are_kept_and_tried_again_only_when_asked(tmp_path: Path) -> None:
@@ -182,14 +226,14 @@ def test_what_comes_behind_an_absent_cell_of_a_stream_waits_for_it(
     path = tmp_path / "run.jsonl"
     cells = never_reset("fog", "contrast", "snow")
     straight = run(cells, tmp_path / "straight.jsonl")
-    look = runner.clean_data
+    look = presence.clean_data
 
     def without_contrast(data: str, corruption: str, severity: int) -> Any:
         if corruption == "contrast":
             raise DataError("contrast.npy is not here")
         return look(data, corruption, severity)
 
-    monkeypatch.setattr(runner, "clean_data", without_contrast)
+    monkeypatch.setattr(presence, "clean_data", without_contrast)
     states = [(row.status, row.error) for row in run(cells, path)]
     assert [status for status, _ in states] == ["ok", "missing", "missing"]
     assert "contrast 3 comes before it" in str(states[2][1])
@@ -210,7 +254,7 @@ def test_a_stream_cannot_be_replayed_without_the_data_of_what_is_done(
         if corruption == "fog":
             raise DataError("fog.npy is not here")
 
-    monkeypatch.setattr(runner, "clean_data", nothing)
+    monkeypatch.setattr(presence, "clean_data", nothing)
     done, waiting = run(never_reset("fog", "snow"), path)
     assert (done.status, waiting.status) == ("ok", "missing")
 

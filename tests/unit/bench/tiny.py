@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 
 import numpy as np
@@ -18,7 +19,10 @@ OTHER_MODEL = f"{__file__}:make_other_model"
 ROTATION_MODEL = f"{__file__}:make_rotation_model"
 DEADLY_MODEL = f"{__file__}:make_deadly_model"
 GROUP_NORM_MODEL = f"{__file__}:make_group_norm_model"
+RANDOM_MODEL = f"{__file__}:make_random_model"
+BROKEN_MODEL = f"{__file__}:make_broken_model"
 DATA = f"{__file__}:make_data"
+BROKEN_DATA = f"{__file__}:make_broken_data"
 
 
 def make_model() -> nn.Module:
@@ -27,6 +31,21 @@ def make_model() -> nn.Module:
 
 def make_other_model() -> nn.Module:
     return build("bn", seed=3)
+
+
+def make_random_model() -> nn.Module:
+    """Draw weights from the global generator, and a seed for the others from that of Python."""
+    model = build("bn", seed=random.randrange(100))
+    torch.nn.init.normal_(next(model.parameters()))
+    return model
+
+
+def make_broken_model() -> nn.Module:
+    raise ValueError("this network was never finished")
+
+
+def make_broken_data() -> DataSet:
+    raise ZeroDivisionError("this data set was never finished")
 
 
 def make_group_norm_model() -> nn.Module:
