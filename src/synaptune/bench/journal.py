@@ -1,13 +1,15 @@
 """The file of rows: append-only JSON lines that survive a kill at any moment.
 
 A row is written by one call and forced to the disk before the next begins, so a kill can tear only the last line.
-Reading skips a torn last line; opening for writing cuts it off first. A lock refuses a second writer and falls with
+Reading skips a torn last line; opening for writing cuts it off first, and says so. A whole row that only lacks its line
+break, as some editors leave it, counts. A lock refuses a second writer and falls with
 the process that holds it.
 """
 
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
@@ -15,7 +17,11 @@ from typing import BinaryIO, Self
 from synaptune.bench.row import Row
 from synaptune.errors import DataError, SynaptuneError
 
-__all__ = ["Journal", "read_rows"]
+__all__ = ["Journal", "TornLineWarning", "read_rows"]
+
+
+class TornLineWarning(UserWarning):
+    """A file of rows ended in the middle of a line."""
 
 
 def read_rows(path: str | Path) -> list[Row]:
@@ -27,10 +33,9 @@ def read_rows(path: str | Path) -> list[Row]:
     path = Path(path)
     if not path.is_file():
         raise DataError(f"there is no run at {path}; `synaptune bench TABLE --out {path}` makes one")
-    lines = path.read_bytes().split(b"\n")
-    # What follows the last line break is torn, or empty.
+    *lines, tail = path.read_bytes().split(b"\n")
     rows = []
-    for number, line in enumerate(lines[:-1], start=1):
+    for number, line in enumerate([*lines, tail] if _is_row(tail) else lines, start=1):
         if line.strip():
             try:
                 rows.append(Row.from_json(line.decode()))
@@ -61,7 +66,7 @@ class Journal:
         file = self.path.open("a+b", buffering=0)
         try:
             _lock(file, self.path)
-            _cut_torn_line(file)
+            _end_last_line(file, self.path)
             self.rows = read_rows(self.path)
         except BaseException:
             file.close()
@@ -89,7 +94,17 @@ class Journal:
             self._file = None
 
 
-def _cut_torn_line(file: BinaryIO) -> None:
+def _is_row(line: bytes) -> bool:
+    """Whether a line is a whole row; what a kill has torn lacks at least its last brace."""
+    try:
+        Row.from_json(line.decode())
+    except (DataError, UnicodeDecodeError):
+        return False
+    return True
+
+
+def _end_last_line(file: BinaryIO, path: Path) -> None:
+    """Cut off what a kill has left behind the last line break; a whole row that only lacks its own gets it."""
     size = file.seek(0, os.SEEK_END)
     position = size
     tail = b""
@@ -99,9 +114,21 @@ def _cut_torn_line(file: BinaryIO) -> None:
         file.seek(position)
         tail = file.read(step) + tail
     whole = position + tail.rfind(b"\n") + 1
-    if whole < size:
+    if whole == size:
+        return
+    is_whole = _is_row(tail[whole - position :])
+    if is_whole:
+        file.write(b"\n")  # at the end, wherever the file stands
+    else:
         file.truncate(whole)
-        os.fsync(file.fileno())
+    os.fsync(file.fileno())
+    if not is_whole:
+        warnings.warn(
+            f"the last line of {path} was torn when its run was stopped, and is cut off ({size - whole:,} bytes); its "
+            "cell is measured again",
+            TornLineWarning,
+            stacklevel=3,
+        )
 
 
 def _lock(file: BinaryIO, path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from synaptune.bench.journal import read_rows
+from synaptune.bench.journal import TornLineWarning, read_rows
 from synaptune.bench.row import Row
 from synaptune.bench.runner import run_cells
 from tests.unit.bench.long_run import cells
@@ -73,7 +73,8 @@ def test_a_killed_run_resumes_without_repeating_or_losing_a_cell(tmp_path: Path)
 
     # What a kill in the middle of a write would leave behind.
     path.write_bytes(written + b'{"run": "long", "model": "/')
-    resumed = run_cells(cells(), out=path, run="long", workers=0)
+    with pytest.warns(TornLineWarning):
+        resumed = run_cells(cells(), out=path, run="long", workers=0)
     assert path.read_bytes().startswith(written), "rows that were there stay as they are"
     after = read_rows(path)
     assert len(after) == len({row.cell for row in after}) == len(cells())

@@ -3,11 +3,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import warnings
 from pathlib import Path
 
 import pytest
 
-from synaptune.bench.journal import Journal, read_rows
+from synaptune.bench.journal import Journal, TornLineWarning, read_rows
 from synaptune.bench.row import Row
 from synaptune.errors import DataError, SynaptuneError
 from tests.unit.bench.cells import row
@@ -103,21 +104,31 @@ def test_rows_are_appended_and_read_back(tmp_path: Path) -> None:
     assert path.read_bytes().count(b"\n") == 2
 
 
-@pytest.mark.parametrize("keep", [1, 40, -1], ids=["one byte", "forty bytes", "all but the line break"])
+@pytest.mark.parametrize("keep", [1, 40, -2], ids=["one byte", "forty bytes", "all but the last brace"])
 def test_a_torn_last_line_is_ignored_when_read_and_cut_off_when_written(tmp_path: Path, keep: int) -> None:
     path = tmp_path / "run.jsonl"
     line = (row("norm").to_json() + "\n").encode()
     path.write_bytes((row("tent").to_json() + "\n").encode() + line[:keep])
     assert [found.method for found in read_rows(path)] == ["tent"]
-    with Journal(path) as journal:
+    with pytest.warns(TornLineWarning, match=r"run\.jsonl.*measured again"), Journal(path) as journal:
         journal.append(row("nhl"))
     assert [found.method for found in read_rows(path)] == ["tent", "nhl"]
+
+
+def test_a_whole_last_row_without_a_line_break_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_text(row("tent").to_json() + "\n" + row("norm").to_json())
+    assert [found.method for found in read_rows(path)] == ["tent", "norm"]
+    with warnings.catch_warnings(action="error"), Journal(path) as journal:
+        journal.append(row("nhl"))
+    assert [found.method for found in read_rows(path)] == ["tent", "norm", "nhl"]
+    assert path.read_bytes().count(b"\n") == 3
 
 
 def test_a_torn_line_longer_than_the_reading_step_is_cut_off(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes((row("tent").to_json() + "\n").encode() + b"x" * 200_000)
-    with Journal(path) as journal:
+    with pytest.warns(TornLineWarning), Journal(path) as journal:
         assert [found.method for found in journal.rows] == ["tent"]
     assert path.read_bytes().endswith(b"\n")
 
@@ -125,7 +136,7 @@ def test_a_torn_line_longer_than_the_reading_step_is_cut_off(tmp_path: Path) -> 
 def test_a_file_with_nothing_but_a_torn_line_starts_afresh(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(b'{"run": "x", ')
-    with Journal(path) as journal:
+    with pytest.warns(TornLineWarning), Journal(path) as journal:
         assert journal.rows == []
     assert path.read_bytes() == b""
 
