@@ -122,7 +122,7 @@ def measure(job: Job) -> Iterator[Row]:
                         subject = load_subject(cell)
                         adapter = adapter or _adapter_of(subject, cell)
                         row = measure_cell(cell, adapter, subject, run=job.run, since=start)
-                except Exception as error:  # noqa: BLE001  # whatever a method or a file does costs its own cell only
+                except (Exception, SystemExit) as error:  # noqa: BLE001  # what a method or a file does costs its cell
                     broken = portable(f"{type(error).__name__}: {error}")
                     row = Row.of(cell, run=job.run, status=_status_of(error), error=broken)
             if cell.key in job.wanted:
@@ -281,7 +281,7 @@ def _error(tally: Tally) -> float | None:
     return round(tally.error, 4) if tally.images else None
 
 
-def _status_of(error: Exception) -> Status:
+def _status_of(error: BaseException) -> Status:
     if isinstance(error, DataError | WeightsError):
         return "missing"
     return "inapplicable" if isinstance(error, IncompatibleModelError) else "failed"

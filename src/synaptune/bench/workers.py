@@ -1,5 +1,7 @@
 """Worker processes: each takes a job, sends rows, takes the next. A worker's death costs its job and nothing else.
 
+A worker says that it begins a job. One that dies before, in its sleep, costs nothing: another gets the job, once.
+
 Processes are spawned, not forked, because a fork copies torch's threads half-way. They end when their parent does,
 however it dies, so a killed run leaves nothing behind that burns cores.
 """
@@ -27,6 +29,7 @@ __all__ = ["default_workers", "rows_of"]
 
 Measure = Callable[[Job], Iterator[Row]]
 _READY = "ready"
+_BEGUN = "begun"
 
 
 def default_workers(threads: int) -> int:
@@ -47,7 +50,7 @@ def rows_of(jobs: Iterable[Job], *, measure: Measure, workers: int) -> Generator
         for job in jobs:
             yield from measure(job)
         return
-    pending = deque(jobs)
+    pending = deque((job, False) for job in jobs)
     staff = [_Worker(measure) for _ in range(min(workers, len(pending)))]
     try:
         while pending or any(worker.job for worker in staff):
@@ -55,10 +58,15 @@ def rows_of(jobs: Iterable[Job], *, measure: Measure, workers: int) -> Generator
                 if worker.job is None and pending:
                     if worker.is_dead:
                         staff[number] = worker = _Worker(measure)
-                    worker.take(pending.popleft())
+                    job, came_back = pending.popleft()
+                    worker.take(job, for_good=came_back)
             busy = {worker.connection: worker for worker in staff if worker.job}
             for connection in wait(list(busy)):
-                yield from busy[connection].receive()  # type: ignore[index]  # what was waited for
+                worker = busy[connection]  # type: ignore[index]  # what was waited for
+                yield from worker.receive()
+                if worker.returned:
+                    pending.appendleft((worker.returned, True))
+                    worker.returned = None
     finally:
         for worker in staff:
             worker.stop()
@@ -75,30 +83,38 @@ class _Worker:
             self._process.start()
         theirs.close()  # so that its death reads as the end of the connection
         self.job: Job | None = None
+        self.returned: Job | None = None
         self.is_dead = False
+        self._for_good = False
         self._is_ready = False
+        self._has_begun = False
         self._delivered: set[str] = set()
 
-    def take(self, job: Job) -> None:
-        """Start on a job."""
-        self.job, self._delivered = job, set()
+    def take(self, job: Job, *, for_good: bool) -> None:
+        """Start on a job; `for_good` if it cannot be returned."""
+        self.job, self._for_good, self._has_begun, self._delivered = job, for_good, False, set()
         try:
             self.connection.send(job)
         except OSError:  # it died while idle; `receive` finds out
             return
 
     def receive(self) -> Iterator[Row]:
-        """Take one message; a worker that died gives failed rows."""
+        """Take one message; a worker that died gives failed rows, or returns the job that it has not begun."""
         assert self.job is not None
         try:
             message = self.connection.recv()
         except (EOFError, OSError):
             job, self.job, self.is_dead = self.job, None, True
             self._process.join()
-            yield from self._failed(job)
+            if self._is_ready and not self._has_begun and not self._for_good:
+                self.returned = job
+            else:
+                yield from self._failed(job)
             return
         if message == _READY:
             self._is_ready = True
+        elif message == _BEGUN:
+            self._has_begun = True
         elif isinstance(message, Row):
             self._delivered.add(message.cell)
             yield message
@@ -154,6 +170,7 @@ def _work(connection: Connection[Any, Any], measure: Measure) -> None:
         connection.send(_READY)
         while True:
             job = connection.recv()
+            connection.send(_BEGUN)
             for row in measure(job):
                 connection.send(row)
             connection.send(None)

@@ -285,6 +285,13 @@ def test_one_cell_that_fails_costs_only_itself() -> None:
     assert bad.error_online is None
 
 
+def test_a_method_that_ends_the_program_costs_its_cell() -> None:
+    with own_methods.registered(own_methods.Leaving) as name:
+        bad, good = rows_of(cell(name), cell("source"))
+    assert (bad.status, good.status) == ("failed", "ok")
+    assert bad.error == "SystemExit: the method has had enough"
+
+
 def test_a_cell_in_a_stream_fails_with_the_one_before_it() -> None:
     shared = {"model": tiny.GROUP_NORM_MODEL, "severity": 5, "protocol": {"reset": "never"}}
     first, second = rows_of(*(cell("tent", corruption=name, **shared) for name in ("fog", "contrast")))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import multiprocessing
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from synaptune.bench import presence, runner
 from synaptune.bench.cell import Cell
 from synaptune.bench.config import table_from
-from synaptune.bench.job import Job
+from synaptune.bench.job import Job, jobs_of
 from synaptune.bench.journal import Journal, read_rows
 from synaptune.bench.progress import Progress, Tracker, lines_of
 from synaptune.bench.row import Row
@@ -361,6 +362,36 @@ def test_a_worker_that_is_killed_costs_its_cell_and_is_replaced(tmp_path: Path) 
     assert "killed by signal 9" in str(dead.error)
     assert "memory" in str(dead.error)
     assert [other.status for other in others] == ["ok", "ok"]
+
+
+def answer(job: Job) -> Iterator[Row]:
+    """Stand in for `measure`: give rows at once."""
+    return (Row.of(cell, run=job.run) for cell in job.cells)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("deaths", "status"), [(1, "ok"), (2, "failed")])
+def test_a_cell_that_a_dead_worker_never_began_goes_to_another_once(
+    deaths: int, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take, left = _Worker.take, deaths
+
+    def take_when_dead(self: _Worker, job: Job, **options: Any) -> None:
+        nonlocal left
+        if left and (self._is_ready or left < deaths):  # it has done a job, or follows one that died
+            self.job = job
+            while not self._is_ready:
+                assert list(self.receive()) == []
+            left -= 1
+            self._process.kill()
+            self._process.join()
+        take(self, job, **options)
+
+    monkeypatch.setattr(_Worker, "take", take_when_dead)
+    jobs = jobs_of([cell("source"), cell("norm"), cell("tent")], run="test", done=())
+    rows = {row.method: row for row in rows_of(jobs, measure=answer, workers=1)}
+    assert [rows[method].status for method in ("source", "norm", "tent")] == ["ok", status, "ok"]
+    assert status == "ok" or "killed by signal 9" in str(rows["norm"].error)
 
 
 def refuse(job: Job) -> Any:
