@@ -17,7 +17,7 @@ from typing import BinaryIO, Self
 from synaptune.bench.row import Row
 from synaptune.errors import DataError, SynaptuneError
 
-__all__ = ["Journal", "TornLineWarning", "read_rows"]
+__all__ = ["Journal", "Notes", "TornLineWarning", "read_rows"]
 
 
 class TornLineWarning(UserWarning):
@@ -92,6 +92,30 @@ class Journal:
         if self._file is not None:
             self._file.close()  # which drops the lock
             self._file = None
+
+
+class Notes:
+    """A run that is only looked at: no lock, nothing is written, and rows are added in memory.
+
+    >>> with Notes("nowhere.jsonl") as notes:
+    ...     notes.rows
+    []
+    """
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        self.rows: list[Row] = []
+
+    def __enter__(self) -> Self:
+        self.rows = read_rows(self.path) if self.path.exists() else []
+        return self
+
+    def append(self, row: Row) -> None:
+        """Add a row, for as long as this object lives."""
+        self.rows.append(row)
+
+    def __exit__(self, *error: object) -> None:
+        pass
 
 
 def _is_row(line: bytes) -> bool:

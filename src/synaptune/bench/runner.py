@@ -13,7 +13,7 @@ from pathlib import Path
 
 from synaptune.bench.cell import Cell, in_turn
 from synaptune.bench.job import jobs_of, limited
-from synaptune.bench.journal import Journal, read_rows
+from synaptune.bench.journal import Journal, Notes, read_rows
 from synaptune.bench.measure import measure
 from synaptune.bench.presence import absent_cells, refuse_other_weights
 from synaptune.bench.progress import OnProgress, Shown, Tracker
@@ -44,7 +44,7 @@ def run_cells(
         out: the file of rows; made if it is not there, continued if it is.
         run: name of the run, for the rows.
         workers: processes; by default as many as fit the cores. 0 measures in this process.
-        limit: measure at most so many cells now.
+        limit: measure at most so many cells now. With 0 the file is only read, also while another process writes it.
         retry_failed: measure cells again that failed, or did not fit the model.
         reuse: other runs; cells that were measured there under the very same switches are taken over.
         on_progress: told after every row.
@@ -60,7 +60,7 @@ def run_cells(
     workers = default_workers(threads) if workers is None else workers
     wanted = {cell.key for cell in unique}
     tracker = Tracker(unique, workers=workers, lines=lines)
-    with Journal(out) as journal:
+    with Notes(out) if limit == 0 else Journal(out) as journal:
         before = latest(row for row in journal.rows if row.cell in wanted)
         elsewhere = _elsewhere(reuse, wanted - {key for key, row in before.items() if row.status == "ok"})
         refuse_other_weights(elsewhere, before)
@@ -105,7 +105,7 @@ def _is_done(row: Row, *, retry_failed: bool) -> bool:
     return row.status != "missing" and not retry_failed
 
 
-def _note_missing(journal: Journal, cell: Cell, *, run: str, why: str | None, known: Row | None) -> None:
+def _note_missing(journal: Journal | Notes, cell: Cell, *, run: str, why: str | None, known: Row | None) -> None:
     """Write a row for a cell that cannot run, unless the file says the same already."""
     if why is not None and not (known and known.status == "missing" and known.error == why):
         journal.append(Row.of(cell, run=run, status="missing", error=why))

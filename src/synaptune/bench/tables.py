@@ -111,7 +111,7 @@ def run_table(
         overrides: `key=value` words or a mapping.
         out: file of rows, continued where it exists; by default `results/NAME.jsonl`.
         workers: worker processes; by default as many as fit the cores, 0 for none.
-        limit: measure at most so many cells now; 0 measures none and only says what is missing.
+        limit: measure at most so many cells now; 0 measures none, only says what is missing, and writes nothing.
         retry_failed: measure cells again that failed, or whose method did not fit the model.
         reuse: other runs; cells that were measured there under the very same switches are taken over.
         on_progress: told after every row.

@@ -183,6 +183,23 @@ def test_limit_measures_so_many_cells_and_no_more(tmp_path: Path) -> None:
     assert len(run(cells, path, limit=2)) == 3
 
 
+def test_a_limit_of_none_reads_what_is_there_while_another_process_writes(tmp_path: Path) -> None:
+    path, other = tmp_path / "run.jsonl", tmp_path / "other.jsonl"
+    cells = [cell("source"), cell("norm"), cell("tent"), cell("dua", weights="none.safetensors")]
+    run(cells[:1], path)
+    run(cells[1:2], other)
+    told: list[Progress] = []
+    with Journal(path):
+        torn = path.read_bytes() + b'{"run": "te'
+        path.write_bytes(torn)
+        found = run(cells, path, limit=0, reuse=[other], on_progress=told.append)
+    assert [(row.method, row.status) for row in found] == [("source", "ok"), ("norm", "ok"), ("dua", "missing")]
+    assert path.read_bytes() == torn
+    assert (told[-1].done, told[-1].total) == (3, 4)
+    assert run(cells[:1], tmp_path / "new" / "run.jsonl", limit=0) == []
+    assert not (tmp_path / "new").exists()
+
+
 def test_limit_counts_the_cells_of_a_stream_too_and_the_next_run_goes_on_behind_them(tmp_path: Path) -> None:
     cells = [
         cell(method, corruption=name, severity=1, protocol={"reset": "never"})
