@@ -74,6 +74,11 @@ class Cell:
                 "add order=shuffled (or order=correlated)"
             )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # As plain values: another process knows the options of a method only once it has looked the method up.
+        plain = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
+        return _made_again, (plain | {"options": self.options.as_dict()},)
+
     @classmethod
     def of(cls, *, method: str, options: Mapping[str, Any] | None = None, seed: int = 0, **others: Any) -> Cell:
         """Make a cell from the method's name and the options that differ from its defaults.
@@ -141,6 +146,10 @@ class Cell:
     def __str__(self) -> str:
         shift = self.data if self.corruption == CLEAN else f"{self.data}/{self.corruption}/{self.severity}"
         return f"{self.label} on {self.model}, {shift}, seed {self.seed}"
+
+
+def _made_again(plain: dict[str, Any]) -> Cell:
+    return Cell.of(**plain)
 
 
 def in_turn(cells: Iterable[Cell]) -> list[Cell]:

@@ -25,6 +25,7 @@ from synaptune.api import adapt
 from synaptune.bench.cell import Cell
 from synaptune.bench.conditions import settings
 from synaptune.bench.job import Job
+from synaptune.bench.own_files import own_files
 from synaptune.bench.protocol import Protocol
 from synaptune.bench.row import Row, Status
 from synaptune.bench.sources import Subject, load_subject
@@ -150,6 +151,7 @@ def measure_cell(cell: Cell, adapter: Adapter, subject: Subject, *, run: str, si
         images=subject.stream.samples,
         weights=Path(subject.loaded.card.weights).name,
         versions=versions(cell.protocol.device),
+        files=own_files(cell),
         fingerprint=adapter.fingerprint,
         recipe=subject.recipe.fields,
         recipe_digest=subject.recipe.digest,

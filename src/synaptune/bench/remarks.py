@@ -93,6 +93,11 @@ def mixtures(rows: Sequence[Row]) -> Iterator[str]:
             lambda row: (row.model, row.data, row.corruption, row.severity, row.images),
             lambda row: row.recipe_digest,
         ),
+        (
+            "the user's files",
+            lambda row: (row.model, row.method, row.data),
+            lambda row: tuple(sorted((row.files or {}).items())),
+        ),
         ("library versions", lambda row: row.run, lambda row: tuple(sorted(row.versions.items()))),
     )
     for what, group, value in checks:

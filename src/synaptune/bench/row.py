@@ -82,6 +82,7 @@ class Row:
         error_per_stage: pairs of batches adapted on and whole-set error, from 0 batches on.
         weight_distance: relative distance of the adapted tensors from the source, at the end.
         events: what was unusual, guards' verdicts included: "batch: sentence".
+        files: digests of the user's own files (FILE.py:NAME) by name, null if there are none.
         fingerprint: of the source model's tensors.
         recipe: how the images came about, as plain values.
         recipe_digest: sha256 of the recipe.
@@ -141,6 +142,7 @@ class Row:
     error_per_stage: list[list[float]] | None = None
     weight_distance: float | None = None
     events: list[str] = field(default_factory=list)
+    files: Mapping[str, str] | None = None
     fingerprint: str | None = None
     recipe: Mapping[str, Any] | None = None
     recipe_digest: str | None = None

@@ -15,6 +15,7 @@ from synaptune.bench.cell import Cell, in_turn
 from synaptune.bench.job import jobs_of, limited
 from synaptune.bench.journal import Journal, Notes, read_rows
 from synaptune.bench.measure import measure
+from synaptune.bench.own_files import refuse_changed_files
 from synaptune.bench.presence import absent_cells, refuse_other_weights
 from synaptune.bench.progress import OnProgress, Shown, Tracker
 from synaptune.bench.row import Row
@@ -66,6 +67,7 @@ def run_cells(
         refuse_other_weights(elsewhere, before)
         taken = latest(dataclasses.replace(row, run=run) for rows in elsewhere.values() for row in rows)
         before |= taken
+        refuse_changed_files(unique, before)
         absent = absent_cells(unique, before)
         for row in taken.values():
             journal.append(row)

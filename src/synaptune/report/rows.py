@@ -70,7 +70,7 @@ MEASUREMENTS = frozenset(
     | {*ERROR_KINDS, "ece", "ms_per_batch_p50", "ms_per_batch_p95", "forwards", "backwards", "peak_mb", "seconds"}
     | {"error_per_batch", "error_per_stage", "weight_distance", "events", "recipe", "recipe_digest", "frost"}
     | {"entropy_per_batch", "drift_per_batch", "weight_distance_per_batch"}
-    | {"predicted_per_class", "labels_per_class", "class_names"}
+    | {"predicted_per_class", "labels_per_class", "class_names", "files"}
 )
 """All other keys: what the row is of, and what came out."""
 
