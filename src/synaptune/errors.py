@@ -79,6 +79,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     '; did you mean net15 or net915 or net815?'
     """
     choices = sorted(known)
+    if not choices:
+        return "; there are none"
     close = difflib.get_close_matches(name, choices, n=3, cutoff=0.6)
     hint = f"; did you mean {' or '.join(close)}?" if close else "."
     if len(choices) <= _MOST_NAMES:

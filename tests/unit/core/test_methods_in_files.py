@@ -68,6 +68,10 @@ def test_what_is_not_in_the_file_is_told_with_what_is(mine: Path) -> None:
         registry.find(f"{mine}:my-shfit")
     with pytest.raises(UnknownNameError, match=r"no method in mine\.py 'tent'"):
         registry.find(f"{mine}:tent")
+    empty = mine.with_name("empty.py")
+    empty.write_text("")
+    with pytest.raises(UnknownNameError, match=r"no method in empty\.py 'my-shift'; there are none"):
+        registry.find(f"{empty}:my-shift")
     with pytest.raises(OptionError, match="there is no file"):
         registry.find(f"{mine.parent}/other.py:my-shift")
 
