@@ -106,7 +106,15 @@ def train_source(
     if result is None:
         return None
     card = dataclasses.replace(
-        known, num_classes=classes, class_names=names, origin="trained with synaptune", licence="", url="", file=""
+        known,
+        num_classes=classes,
+        class_names=names,
+        label_map=known.label_map if names == known.class_names else (),
+        origin="trained with synaptune",
+        licence="",
+        url="",
+        file="",
+        notes="",
     )
     return save_trained(
         result,

@@ -88,7 +88,8 @@ def create(
         name: one of `names()`.
         weights: a file to load; by default the bundled or found one.
         pretrained: False for random weights.
-        num_classes: other than the card's, for models that are to be trained or loaded from a file.
+        num_classes: for models that are to be trained, or whose weights file does not say how many classes it has; by
+            default what the file's own card says, or else the zoo's.
 
     >>> create("resnet20-cifar10", pretrained=False, num_classes=7).linear.out_features
     7
@@ -103,24 +104,29 @@ def load(
     found = entry(name)
     if weights is not None and not pretrained:
         raise OptionError(f"{name}: weights={str(weights)!r} and pretrained=False contradict each other")
-    classes = num_classes or found.card.num_classes
-    model = found.build(classes).eval()
+    known = found.card.num_classes
     if not pretrained:
+        classes = num_classes or known
         blank = dataclasses.replace(found.card, num_classes=classes, weights="random", error=None, rotation_error=None)
-        return model, blank
-    if weights is None and classes != found.card.num_classes:
+        return found.build(classes).eval(), blank
+    if weights is None and num_classes not in (None, known):
         raise OptionError(
-            f"{name} has weights for {found.card.num_classes} classes, not {classes}; give a weights file, or "
+            f"{name} has weights for {known} classes, not {num_classes}; give a weights file, or "
             "pretrained=False for random weights"
         )
     checkpoint, origin = _checkpoint(found, weights)
+    own = _own_card(checkpoint)
+    classes = num_classes or (own.num_classes if own else known)
+    model = found.build(classes).eval()
     fit_tensors(
         model,
         tensors_for(model, checkpoint),
         source=str(checkpoint.path),
         name=f"zoo:{name}",
-        suggest=lambda: (f"zoo:{other}" for other in _fitting(checkpoint) if other != name),
+        suggest=lambda: _others_that_fit(name, checkpoint),
     )
+    if own is not None:
+        return model, dataclasses.replace(own, name=name, weights=origin, num_classes=classes)
     return model, _card_of(found.card, checkpoint, origin=origin, classes=classes)
 
 
@@ -179,11 +185,14 @@ def _how_to_get(card: Card) -> str:
     )
 
 
+def _own_card(checkpoint: Checkpoint) -> Card | None:
+    """The card that the file was written with; those of other programs have none."""
+    text = checkpoint.metadata.get("card")
+    return Card.from_json(text, where=str(checkpoint.path)) if text else None
+
+
 def _card_of(card: Card, checkpoint: Checkpoint, *, origin: str, classes: int) -> Card:
-    """The card of what was loaded: the file's own, the zoo's, or the zoo's without claims about another file."""
-    if text := checkpoint.metadata.get("card"):
-        own = Card.from_json(text, where=str(checkpoint.path))
-        return dataclasses.replace(own, name=card.name, weights=origin, num_classes=classes)
+    """The zoo's card for a file that has none of its own, without claims about a file that the zoo does not know."""
     if checkpoint.path.name == card.file:
         return dataclasses.replace(card, weights=origin)
     return dataclasses.replace(
@@ -201,12 +210,19 @@ def _card_of(card: Card, checkpoint: Checkpoint, *, origin: str, classes: int) -
     )
 
 
+def _others_that_fit(name: str, checkpoint: Checkpoint) -> list[str]:
+    """Models to load the checkpoint as instead; none if the one that was asked for is right but for its classes."""
+    fitting = list(_fitting(checkpoint))
+    return [] if name in fitting else [f"zoo:{other}" for other in fitting]
+
+
 def _fitting(checkpoint: Checkpoint) -> Iterator[str]:
     """Names of the models that the checkpoint's tensors would fit."""
+    own = _own_card(checkpoint)
     for name, other in _ENTRIES.items():
         try:
             with torch.device("meta"):
-                skeleton = other.build(other.card.num_classes)
+                skeleton = other.build(own.num_classes if own else other.card.num_classes)
             tensors = tensors_for(skeleton, checkpoint)
         except (WeightsError, IncompatibleModelError):  # another layout, or an optional library is not installed
             continue

@@ -32,6 +32,8 @@ def tiny_zoo(monkeypatch: pytest.MonkeyPatch) -> None:
             error=5.0,
             error_on="something else",
             url="https://example.org",
+            label_map=tuple(range(10))[::-1],
+            notes="save it under the one given here",
         ),
         build=lambda classes: RotationModel(PreactResNet(8, num_classes=classes)),
     )
@@ -64,13 +66,14 @@ def test_written_weights_load_and_have_the_error_of_their_card(tmp_path: Path, h
         command="some command",
     )
     assert card is not None
-    loaded = load_model("zoo:tiny-rotation", tmp_path / "tiny-rotation.safetensors", num_classes=3)
+    loaded = load_model("zoo:tiny-rotation", tmp_path / "tiny-rotation.safetensors")
     assert isinstance(loaded.model, RotationModel)
     assert loaded.card.error == card.error
     assert loaded.card.error == pytest.approx(100 * classification_error(loaded.model, test.images, test.labels))
     assert loaded.card.rotation_error == pytest.approx(100 * rotation_error(loaded.model, test.images), abs=1e-3)
     assert (loaded.card.class_names, loaded.card.error_on) == (("red", "green", "blue"), "colours 1")
-    assert loaded.card.url == ""
+    assert loaded.card.num_classes == 3
+    assert (loaded.card.url, loaded.card.notes, loaded.card.label_map) == ("", "", ())
     assert loaded.card.training["command"] == "some command"
     assert loaded.card.training["rotation_share"] == 0.5
     beside = json.loads((tmp_path / "tiny-rotation.json").read_text())
@@ -88,8 +91,8 @@ def test_a_stopped_run_writes_no_result_and_goes_on(tmp_path: Path) -> None:
     assert whole is not None
     assert resumed is not None
     one, other = (tmp_path / part / "tiny-rotation.safetensors" for part in ("a", "b"))
-    first = load_model("zoo:tiny-rotation", one, num_classes=3).model.state_dict()
-    second = load_model("zoo:tiny-rotation", other, num_classes=3).model.state_dict()
+    first = load_model("zoo:tiny-rotation", one).model.state_dict()
+    second = load_model("zoo:tiny-rotation", other).model.state_dict()
     assert all(torch.equal(value, second[name]) for name, value in first.items())
 
 

@@ -180,6 +180,18 @@ def test_another_number_of_classes_is_named(tmp_path: Path) -> None:
     assert (card.num_classes, card.class_names, card.error) == (7, (), None)
 
 
+def test_our_file_is_built_with_the_classes_of_its_own_card(tmp_path: Path) -> None:
+    mine = Card(name="whatever", num_classes=3, class_names=("apple", "fig", "pear"))
+    write_weights(tmp_path / "ours.safetensors", PreactResNet(26, num_classes=3).state_dict(), card=mine)
+    model, card = zoo.load("resnet26-cifar10", weights=tmp_path / "ours.safetensors")
+    assert model(torch.rand(1, 3, 32, 32)).shape == (1, 3)
+    assert (card.num_classes, card.class_names) == (3, ("apple", "fig", "pear"))
+    with pytest.raises(WeightsError, match=r"the file fits zoo:resnet26-cifar10 or zoo:resnet26-cifar10-dua$"):
+        zoo.load("resnet20-cifar10", weights=tmp_path / "ours.safetensors")
+    with pytest.raises(WeightsError, match="it has 3 classes"):
+        zoo.load("resnet26-cifar10", weights=tmp_path / "ours.safetensors", num_classes=4)
+
+
 def test_a_head_is_not_invented_for_a_file_without_one(tmp_path: Path) -> None:
     torch.save({"net": NET_GN}, tmp_path / "file.pth")
     with pytest.raises(WeightsError, match="has no rotation head"):
