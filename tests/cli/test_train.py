@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
+from synaptune.models import load_model
 from tests.cli.conftest import Synaptune
 
 FRUIT = ("apple", "banana", "cherry", "date", "elderberry", "fig", "grape", "kiwi", "lemon", "mango")
@@ -59,3 +61,28 @@ def test_what_was_trained_on_three_folders_predicts_and_is_measured_as_printed(
     done = synaptune("bench", *words, "batch=6", "--workers", 0, "--out", "rows.jsonl")
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "rows.jsonl").read_text())["error_online"] == pytest.approx(error, abs=0.01)
+
+
+def test_test_images_without_one_of_the_classes_are_numbered_by_name(synaptune: Synaptune, tmp_path: Path) -> None:
+    data = folders(tmp_path / "some", "apple", "fig", "pear")
+    test = folders(tmp_path / "test", "apple", "pear", each=8, seed=1)
+    words = ("train", "digits-mnist", "--data", data, "--test-data", test, "--out", "made", *FAST)
+    assert synaptune(*words).returncode == 0
+    # As many right as a classifier that knows which output is "pear" counts on the same pictures.
+    loaded = load_model("zoo:digits-mnist", tmp_path / "made" / "digits-mnist.safetensors")
+    wrong = 0
+    for path in sorted(test.glob("*/*.png")):
+        pixels = torch.from_numpy(np.array(Image.open(path))).permute(2, 0, 1)[None] / 255
+        wrong += loaded.card.class_names[int(loaded.model(pixels).argmax())] != path.parent.name
+    assert card_of(tmp_path / "made")["error"] == 100 * wrong / 16
+    refused = synaptune(*words[:4], "--test-data", folders(tmp_path / "other", "plum"), "--out", "none", *FAST)
+    assert refused.returncode == 1
+    assert "only the data have plum" in refused.stderr
+
+
+def test_few_images_are_drawn_from_all_classes_and_never_take_outputs_away(synaptune: Synaptune, fruit: Path) -> None:
+    for count in (10, 4):
+        done = synaptune("train", "digits-mnist", "--data", fruit, "--images", count, "--out", f"made{count}", *FAST)
+        assert done.returncode == 0, done.stderr
+        card = card_of(fruit.parent / f"made{count}")
+        assert (card["num_classes"], card["class_names"]) == (10, list(FRUIT))

@@ -54,7 +54,10 @@ def train(
         typer.Option("--set", "-s", metavar="NAME=VALUE", help="An option of the recipe (repeatable): epochs=10 ..."),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--images", min=1, help="Train on the first so many images only.")
+        int | None,
+        typer.Option(
+            "--images", min=1, help="Train on so many only, drawn evenly from the classes by the recipe's seed."
+        ),
     ] = None,
     stop_after: Annotated[
         int | None, typer.Option("--stop-after", min=1, help="Stop at this step; the same command goes on.")
@@ -71,6 +74,7 @@ def train(
 ) -> None:
     """Train a source model and write it with its card; stopped, the same command goes on with the same bits."""
     from synaptune.models import zoo
+    from synaptune.models.image_set import drawn_evenly
     from synaptune.models.source_training import recipe_for, train_source
 
     output = output_of(ctx, quiet=quiet, as_json=json)
@@ -80,7 +84,9 @@ def train(
     recipe = recipe.replace(**parse_settings(type(recipe), settings or ()))
     found = _load(data, "train", card)
     named = _named_by(found, card)
-    images = _images(found if limit is None else found.take(limit), named)
+    images = _images(
+        found if limit is None else found.select(drawn_evenly(found.labels, limit, seed=recipe.seed)), named
+    )
     has_test = test_data is not None or _has_test_split(data)
     test = _images(_load(test_data or data, "test", card), named) if has_test else None
     out.mkdir(parents=True, exist_ok=True)
@@ -92,6 +98,7 @@ def train(
             test=test,
             recipe=recipe,
             class_names=named.class_names,
+            num_classes=named.num_classes,
             half=not full_precision,
             device=choose_device(device),
             command=f"synaptune {shlex.join(sys.argv[1:])}",

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from synaptune.errors import InputError
 
-__all__ = ["ImageSet"]
+__all__ = ["ImageSet", "drawn_evenly"]
 
 
 @dataclass(frozen=True)
@@ -67,3 +67,19 @@ class ImageSet:
         total.update(self.images.numpy().data)
         total.update(self.labels.numpy().data)
         return total.hexdigest()[:16]
+
+
+def drawn_evenly(labels: npt.NDArray[np.int64], count: int, *, seed: int) -> npt.NDArray[np.int64]:
+    """Draw `count` positions, equally many of each label as far as there are, in rising order.
+
+    >>> labels = np.array([0, 0, 0, 0, 1, 1, 2])
+    >>> np.bincount(labels[drawn_evenly(labels, 5, seed=0)]).tolist()
+    [2, 2, 1]
+    """
+    order = np.random.default_rng(seed).permutation(len(labels))
+    turn = np.empty(len(labels), np.int64)  # of each image among those of its label
+    for label in np.unique(labels):
+        own = order[labels[order] == label]
+        turn[own] = np.arange(len(own))
+    chosen: npt.NDArray[np.int64] = np.sort(order[np.argsort(turn[order], kind="stable")][:count])
+    return chosen

@@ -60,6 +60,7 @@ def train_source(
     test: ImageSet | None = None,
     recipe: TrainingRecipe | None = None,
     class_names: Sequence[str] | None = None,
+    num_classes: int | None = None,
     half: bool = True,
     device: str | torch.device = "cpu",
     command: str = "",
@@ -75,11 +76,12 @@ def train_source(
 
     Args:
         name: of the zoo; one that ends in `-rotation` has a rotation head, which the recipe must train.
-        data: the training set; its highest label decides the number of classes.
+        data: the training set.
         directory: for the checkpoint and the results.
         test: images for the card's error.
         recipe: by default `recipe_for(name)`.
         class_names: by output index; by default the zoo's, where their number fits.
+        num_classes: outputs of the network; by default as many as there are class names, or else labels.
         half: store weights in half precision; the card's error is then that of the stored weights.
         device: where to train.
         command: how the user started this, for the card.
@@ -89,7 +91,7 @@ def train_source(
         on_progress: called with each report.
     """
     recipe = recipe or recipe_for(name)
-    classes = data.num_classes
+    classes = num_classes or len(class_names or ()) or data.num_classes
     known = zoo.card(name)
     names = tuple(class_names or (known.class_names if len(known.class_names) == classes else ()))
     result = train(

@@ -16,7 +16,7 @@ from synaptune.errors import IncompatibleModelError, InputError, OptionError, St
 from synaptune.models import DigitNet, PreactResNet, RotationModel
 from synaptune.models.augment import to_float
 from synaptune.models.evaluation import classification_error, recalibrate, rotation_error
-from synaptune.models.image_set import ImageSet
+from synaptune.models.image_set import ImageSet, drawn_evenly
 from synaptune.models.training import Progress, Trainer, train
 from synaptune.models.training_recipe import TrainingRecipe, learning_rate
 
@@ -382,3 +382,11 @@ def test_read_only_arrays_are_taken_without_a_warning() -> None:
     images = np.zeros((2, 8, 8, 3), np.uint8)
     images.flags.writeable = False
     assert len(ImageSet.from_arrays(images, np.array([0, 1]), name="x")) == 2
+
+
+def test_images_are_drawn_evenly_and_by_the_seed() -> None:
+    labels = np.repeat(np.arange(3), (50, 20, 4))
+    drawn = [drawn_evenly(labels, 20, seed=seed) for seed in (0, 0, 1)]
+    assert np.bincount(labels[drawn[0]]).tolist() == [8, 8, 4]
+    assert drawn[0].tolist() == drawn[1].tolist() == sorted(set(drawn[0].tolist())) != drawn[2].tolist()
+    assert drawn_evenly(labels, 100, seed=0).tolist() == list(range(74))
