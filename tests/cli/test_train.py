@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors import safe_open
 
 from synaptune.models import load_model
 from tests.cli.conftest import Synaptune
@@ -86,3 +90,43 @@ def test_few_images_are_drawn_from_all_classes_and_never_take_outputs_away(synap
         assert done.returncode == 0, done.stderr
         card = card_of(fruit.parent / f"made{count}")
         assert (card["num_classes"], card["class_names"]) == (10, list(FRUIT))
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["int", "term"])
+def test_a_signal_saves_the_step_and_the_same_command_goes_on(
+    synaptune: Synaptune,
+    fruit: Path,
+    tmp_path: Path,
+    command: list[str],
+    environment: dict[str, str],
+    number: signal.Signals,
+    status: int,
+) -> None:
+    words = ["train", "digits-mnist", "--data", str(fruit), *FAST, "--set", "epochs=500", "--evaluate-every", "9999"]
+    file = tmp_path / "made" / "checkpoint.safetensors"
+    # A checkpoint of step 2 is there when the loop is about to begin, so the signal comes into it.
+    assert synaptune(*words, "--out", "made", "--stop-after", 2).returncode == 0
+    with subprocess.Popen(
+        [*command, "--verbose", *words, "--out", "made"],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stderr is not None
+            begun = next(line for line in process.stderr if "going on from step" in line)
+            assert "step 2 of 2000" in begun
+            process.send_signal(number)
+            stdout, stderr = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert process.returncode == status, stderr
+    assert stdout == ""
+    said = re.fullmatch(r".* after step ([\d,]+) of 2,000; the same command goes on from made", stderr.splitlines()[-1])
+    assert said is not None, stderr
+    with safe_open(file, framework="pt") as checkpoint:
+        assert int(checkpoint.metadata()["step"]) == int(said[1].replace(",", "")) < 2000
+    again = synaptune(*words, "--out", "made", "--stop-after", 1)
+    assert again.returncode == 0, again.stderr

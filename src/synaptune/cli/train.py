@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,19 +12,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from synaptune.cli.model_choice import DeviceOption, choose_device
-from synaptune.cli.output import JsonFlag, QuietFlag, Reporter, output_of
+from synaptune.cli.output import JsonFlag, Output, QuietFlag, Reporter, output_of
 from synaptune.cli.settings import parse_settings
+from synaptune.cli.stop_signals import StopSignals
 from synaptune.errors import OptionError
 
 if TYPE_CHECKING:
     from synaptune.data import DataSet
     from synaptune.models import Card
     from synaptune.models.image_set import ImageSet
-    from synaptune.models.training import Progress
+    from synaptune.models.training_loop import Progress
 
 __all__ = ["app"]
 
 app = typer.Typer(add_completion=False)
+
+_ENDED_BY_SIGNAL = 128
+"""What shells add to the number of the signal that ended a program."""
 
 
 def _complete(incomplete: str) -> list[str]:
@@ -63,7 +68,7 @@ def train(
         int | None, typer.Option("--stop-after", min=1, help="Stop at this step; the same command goes on.")
     ] = None,
     evaluate_every: Annotated[
-        int | None, typer.Option("--evaluate-every", min=1, help="Steps between two reports; by default an epoch.")
+        int | None, typer.Option("--evaluate-every", min=1, help="Steps between two tests; by default an epoch.")
     ] = None,
     full_precision: Annotated[
         bool, typer.Option("--full-precision", help="Store weights in 32 bits instead of 16.")
@@ -72,7 +77,10 @@ def train(
     quiet: QuietFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Train a source model and write it with its card; stopped, the same command goes on with the same bits."""
+    """Train a source model and write it with its card; stopped, the same command goes on with the same bits.
+
+    Ctrl-C and SIGTERM end it after the step at hand with status 130 and 143; beyond that it saves itself each minute.
+    """
     from synaptune.models import zoo
     from synaptune.models.image_set import drawn_evenly
     from synaptune.models.source_training import recipe_for, train_source
@@ -90,7 +98,8 @@ def train(
     has_test = test_data is not None or _has_test_split(data)
     test = _images(_load(test_data or data, "test", card), named) if has_test else None
     out.mkdir(parents=True, exist_ok=True)
-    with output.progress(f"training {name}") as report:
+    with output.progress(f"training {name}") as report, StopSignals() as stop:
+        shown = _Shown(report)
         done = train_source(
             name,
             images,
@@ -104,10 +113,11 @@ def train(
             command=f"synaptune {shlex.join(sys.argv[1:])}",
             evaluate_every=evaluate_every,
             stop_after=stop_after,
-            on_progress=lambda now: _show(report, now),
+            should_stop=lambda: stop.received is not None,
+            on_progress=shown,
         )
     if done is None:
-        output.summary({"finished": False, "out": str(out)}, f"stopped; the same command goes on from {out}")
+        _say_where_it_stopped(output, out, shown.last, stop.received)
         return
     written = out / f"{name}.safetensors"
     error = "" if done.error is None else f", test error {done.error:.2f} %"
@@ -155,6 +165,28 @@ def _has_test_split(name: str) -> bool:
     return any(entry.name == name and "test" in entry.splits for entry in entries())
 
 
-def _show(report: Reporter, now: Progress) -> None:
-    error = "" if now.test_error is None else f" test error {100 * now.test_error:.2f} %"
-    report(now.step, now.total_steps, f"loss {now.loss:.3f}, {now.images_per_second:,.0f} images/s{error}")
+class _Shown:
+    """Shows progress as it is reported, each time with the test error that was measured last."""
+
+    def __init__(self, report: Reporter):
+        self._report, self._error = report, ""
+        self.last: Progress | None = None
+
+    def __call__(self, now: Progress) -> None:
+        self.last = now
+        if now.test_error is not None:
+            self._error = f" test error {100 * now.test_error:.2f} %"
+        loss = "" if now.loss is None else f"loss {now.loss:.3f}, "
+        self._report(now.step, now.total_steps, f"{loss}{now.images_per_second:,.0f} images/s{self._error}")
+
+
+def _say_where_it_stopped(output: Output, out: Path, last: Progress | None, by: signal.Signals | None) -> None:
+    at = "" if last is None else f" after step {last.step:,} of {last.total_steps:,}"
+    text = f"{at}; the same command goes on from {out}"
+    if by is None:
+        output.summary({"finished": False, "out": str(out)}, f"stopped{text}")
+    elif by is signal.SIGINT:
+        raise KeyboardInterrupt(f"interrupted{text}")
+    else:
+        print(f"ended by {by.name}{text}", file=sys.stderr)
+        raise typer.Exit(_ENDED_BY_SIGNAL + by)

@@ -19,7 +19,7 @@ from synaptune.models.card import Card
 from synaptune.models.evaluation import classification_error, rotation_error
 from synaptune.models.image_set import ImageSet
 from synaptune.models.rotation import RotationModel
-from synaptune.models.training import Progress, TrainingResult, train
+from synaptune.models.training_loop import Progress, TrainingResult, train
 from synaptune.models.training_recipe import TrainingRecipe
 from synaptune.models.weights import as_stored, write_weights
 
@@ -64,9 +64,9 @@ def train_source(
     half: bool = True,
     device: str | torch.device = "cpu",
     command: str = "",
-    checkpoint_every: int = 200,
     evaluate_every: int | None = None,
     stop_after: int | None = None,
+    should_stop: Callable[[], bool] | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Card | None:
     """Train a network of the zoo and write `NAME.safetensors`, `NAME.json` and `NAME.md` into `directory`.
@@ -85,10 +85,10 @@ def train_source(
         half: store weights in half precision; the card's error is then that of the stored weights.
         device: where to train.
         command: how the user started this, for the card.
-        checkpoint_every: steps between two checkpoints.
-        evaluate_every: steps between two progress reports; one epoch by default.
+        evaluate_every: steps between two measurements of the test error; one epoch by default.
         stop_after: stop at this step with a checkpoint, and return None.
-        on_progress: called with each report.
+        should_stop: asked before each step; True is as if `stop_after` were the step.
+        on_progress: called every few seconds, with each measurement, and when the run stops.
     """
     recipe = recipe or recipe_for(name)
     classes = num_classes or len(class_names or ()) or data.num_classes
@@ -100,9 +100,9 @@ def train_source(
         recipe=recipe,
         test=test,
         directory=directory,
-        checkpoint_every=checkpoint_every,
         evaluate_every=evaluate_every,
         stop_after=stop_after,
+        should_stop=should_stop,
         on_progress=on_progress,
     )
     if result is None:

@@ -1,4 +1,4 @@
-"""Training of source models: SGD on arrays of images, resumable at any step with an identical result.
+"""One training run, step by step: SGD on arrays of images, resumable at any step with an identical result.
 
     loss = CE(class) + w * CE(rotation of a share of the batch)  [+ v * JSD(clean, mixed, mixed)  with AugMix]
 
@@ -13,14 +13,8 @@ weights over the last steps, with the normalisation statistics measured afterwar
 
 from __future__ import annotations
 
-import json
-import logging
 import math
-import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -29,46 +23,17 @@ from torch import Tensor, nn
 from synaptune.errors import IncompatibleModelError, InputError, OptionError
 from synaptune.models.augment import random_crop, random_mirror, random_rotation, rotate, to_float
 from synaptune.models.augmix import augmix, jensen_shannon
-from synaptune.models.evaluation import classification_error, device_of, recalibrate, rotation_error
+from synaptune.models.evaluation import device_of, recalibrate
 from synaptune.models.image_set import ImageSet
 from synaptune.models.rotation import RotationModel
 from synaptune.models.training_recipe import TrainingRecipe, learning_rate
 from synaptune.models.training_state import TrainingState, seed_of
 
-__all__ = ["Progress", "Trainer", "TrainingResult", "train"]
-
-log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a run stands, handed to `on_progress` after each evaluation interval."""
-
-    step: int
-    total_steps: int
-    epoch: float
-    lr: float
-    loss: float
-    rotation_loss: float | None
-    images_per_second: float
-    test_error: float | None
-
-
-@dataclass(frozen=True)
-class TrainingResult:
-    """A finished run: the trained model (in eval mode) and what was measured."""
-
-    model: nn.Module
-    steps: int
-    images_per_second: float
-    devices: tuple[str, ...]
-    test_error: float | None
-    rotation_test_error: float | None
-    history: tuple[dict[str, float | None], ...]
+__all__ = ["Trainer"]
 
 
 class Trainer:
-    """One training run, step by step; `train` is the loop around it.
+    """One training run, step by step; `training_loop.train` is the loop around it.
 
     Args:
         model: takes float images in [0, 1]; a `RotationModel` where the recipe has a rotation share. It is
@@ -189,97 +154,5 @@ class Trainer:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bfloat16")
 
 
-def train(
-    model: nn.Module,
-    data: ImageSet,
-    *,
-    recipe: TrainingRecipe,
-    test: ImageSet | None = None,
-    directory: Path | None = None,
-    checkpoint_every: int = 200,
-    evaluate_every: int | None = None,
-    stop_after: int | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
-) -> TrainingResult | None:
-    """Train `model` in place; with a directory, go on from its checkpoint if there is one.
-
-    Args:
-        model: as for `Trainer`.
-        data: the training set.
-        recipe: how to train.
-        test: images whose error is measured during and after training; they decide nothing.
-        directory: where the checkpoint lives; without one the run cannot be resumed.
-        checkpoint_every: steps between two checkpoints.
-        evaluate_every: steps between two progress reports; one epoch by default.
-        stop_after: stop at this step with a checkpoint, and return None.
-        on_progress: called with each report.
-    """
-    trainer = Trainer(model, data, recipe=recipe)
-    checkpoint = None if directory is None else directory / "checkpoint.safetensors"
-    if checkpoint is not None and checkpoint.exists():
-        trainer.state.load(checkpoint, data_digest=data.digest())
-        log.info("going on from step %d of %d", trainer.state.step, trainer.total_steps)
-    elif directory is not None:
-        directory.mkdir(parents=True, exist_ok=True)
-    digest = data.digest() if checkpoint is not None else ""
-    interval = evaluate_every or trainer.steps_per_epoch
-    last_step = min(trainer.total_steps, stop_after or trainer.total_steps)
-    while trainer.state.step < last_step:
-        started = time.perf_counter()
-        # On a GPU: kernels that sum in a fixed order.
-        with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=True):
-            losses = trainer.step()
-        trainer.state.seconds += time.perf_counter() - started
-        step = trainer.state.step
-        if step % interval == 0 or step == trainer.total_steps:
-            progress = _measure(trainer, losses, test)
-            trainer.state.history.append(asdict(progress))
-            if on_progress is not None:
-                on_progress(progress)
-        if checkpoint is not None and (step % checkpoint_every == 0 or step == last_step):
-            trainer.state.save(checkpoint, data_digest=digest)
-    if trainer.state.step < trainer.total_steps:
-        return None
-    return _result(trainer, test)
-
-
 def _name_of(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-
-
-def _measure(trainer: Trainer, losses: dict[str, float], test: ImageSet | None) -> Progress:
-    state, step = trainer.state, trainer.state.step
-    error = None
-    if test is not None:
-        with state.average_in_place():
-            error = classification_error(trainer.model, test.images, test.labels)
-    return Progress(
-        step=step,
-        total_steps=trainer.total_steps,
-        epoch=step / trainer.steps_per_epoch,
-        lr=learning_rate(step - 1, trainer.total_steps, recipe=trainer.recipe),
-        loss=losses["class"],
-        rotation_loss=losses.get("rotation"),
-        images_per_second=step * trainer.batch_size / max(state.seconds, 1e-9),
-        test_error=error,
-    )
-
-
-def _result(trainer: Trainer, test: ImageSet | None) -> TrainingResult:
-    model, state = trainer.finish(), trainer.state
-    error = rotation = None
-    if test is not None:
-        error = classification_error(model, test.images, test.labels)
-        if isinstance(model, RotationModel):
-            rotation = rotation_error(model, test.images)
-    speed = state.step * trainer.batch_size / max(state.seconds, 1e-9)
-    log.info("trained: %s", json.dumps({"test_error": error, "images_per_second": speed}))
-    return TrainingResult(
-        model=model,
-        steps=state.step,
-        images_per_second=speed,
-        devices=tuple(state.devices),
-        test_error=error,
-        rotation_test_error=rotation,
-        history=tuple(state.history),
-    )

@@ -17,8 +17,10 @@ from synaptune.models import DigitNet, PreactResNet, RotationModel
 from synaptune.models.augment import to_float
 from synaptune.models.evaluation import classification_error, recalibrate, rotation_error
 from synaptune.models.image_set import ImageSet, drawn_evenly
-from synaptune.models.training import Progress, Trainer, train
+from synaptune.models.training import Trainer
+from synaptune.models.training_loop import Progress, train
 from synaptune.models.training_recipe import TrainingRecipe, learning_rate
+from synaptune.models.training_state import TrainingState
 
 
 def stripes(count: int = 48, size: int = 16, *, seed: int = 0) -> ImageSet:
@@ -161,10 +163,58 @@ def test_progress_is_reported_at_the_asked_interval() -> None:
     seen: list[Progress] = []
     recipe = TrainingRecipe(epochs=2, batch_size=12)
     done = train(tiny_plain(), stripes(), recipe=recipe, test=stripes(10), evaluate_every=3, on_progress=seen.append)
-    assert [progress.step for progress in seen] == [3, 6, 8]
-    assert all(progress.test_error is not None for progress in seen)
+    assert [progress.step for progress in seen if progress.test_error is not None] == [3, 6, 8]
     assert done is not None
     assert len(done.history) == 3
+
+
+def test_progress_is_reported_between_measurements() -> None:
+    seen: list[Progress] = []
+    recipe = TrainingRecipe(epochs=2, batch_size=12)
+    done = train(tiny_plain(), stripes(), recipe=recipe, test=stripes(10), report_seconds=0, on_progress=seen.append)
+    assert [progress.step for progress in seen] == list(range(1, 9))
+    assert [progress.step for progress in seen if progress.test_error is not None] == [4, 8]
+    assert done is not None
+    assert [record["step"] for record in done.history] == [4, 8]
+
+
+def test_a_wish_to_stop_ends_the_run_after_the_step_with_a_checkpoint(tmp_path: Path) -> None:
+    build, recipe = CASES["rotation, average, bf16"]
+    whole = build()
+    train(whole, stripes(), recipe=recipe)
+    seen: list[Progress] = []
+    answers = iter([False, False, False, True])
+    stopped = train(
+        build(),
+        stripes(),
+        recipe=recipe,
+        directory=tmp_path,
+        should_stop=lambda: next(answers),
+        on_progress=seen.append,
+    )
+    assert stopped is None
+    assert seen[-1].step == 3
+    resumed = build()
+    done = train(resumed, stripes(), recipe=recipe, directory=tmp_path, should_stop=lambda: False)
+    assert done is not None
+    assert bits(resumed) == bits(whole)
+
+
+def test_a_checkpoint_is_written_by_time_as_well_as_by_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build, recipe = CASES["rotation, average, bf16"]
+    saved: list[int] = []
+    save = TrainingState.save
+
+    def recorded(self: TrainingState, path: Path, **about: str) -> None:
+        saved.append(self.step)
+        save(self, path, **about)
+
+    monkeypatch.setattr(TrainingState, "save", recorded)
+    model, plain = build(), build()
+    train(model, stripes(), recipe=recipe, directory=tmp_path, checkpoint_seconds=0)
+    assert saved == list(range(1, 9))
+    train(plain, stripes(), recipe=recipe)
+    assert bits(model) == bits(plain)
 
 
 def test_measuring_does_not_change_the_result() -> None:
