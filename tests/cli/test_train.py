@@ -130,3 +130,12 @@ def test_a_signal_saves_the_step_and_the_same_command_goes_on(
         assert int(checkpoint.metadata()["step"]) == int(said[1].replace(",", "")) < 2000
     again = synaptune(*words, "--out", "made", "--stop-after", 1)
     assert again.returncode == 0, again.stderr
+
+
+def test_the_card_of_the_network_names_the_data(synaptune: Synaptune) -> None:
+    done = synaptune("train", "digits-mnist", "--out", "made")
+    assert done.returncode == 1
+    assert "`synaptune data get mnist` fetches it" in done.stderr
+    done = synaptune("train", "efficientnet-lite0-imagenet", "--out", "made")
+    assert done.returncode == 1
+    assert "has no training data here; name --data" in done.stderr

@@ -49,8 +49,13 @@ def train(
         typer.Option("--out", "-o", metavar="FOLDER", help="Folder for checkpoint and result.", show_default=False),
     ],
     data: Annotated[
-        str, typer.Option("--data", "-d", help="Data set by name, or a folder with a folder per class.")
-    ] = "cifar10",
+        str | None,
+        typer.Option(
+            "--data",
+            "-d",
+            help="Data set by name, or a folder with a folder per class; by default what the network's card names.",
+        ),
+    ] = None,
     test_data: Annotated[
         str | None, typer.Option("--test-data", help="The same for the test images; by default the set's own.")
     ] = None,
@@ -83,13 +88,17 @@ def train(
     """
     from synaptune.models import zoo
     from synaptune.models.image_set import drawn_evenly
-    from synaptune.models.source_training import recipe_for, train_source
+    from synaptune.models.source_recipes import data_for, recipe_for
+    from synaptune.models.source_training import train_source
 
     output = output_of(ctx, quiet=quiet, as_json=json)
     name = name.removeprefix("zoo:")
     card = zoo.card(name)
     recipe = recipe_for(name)
     recipe = recipe.replace(**parse_settings(type(recipe), settings or ()))
+    data = data or data_for(name)
+    if data is None:
+        raise OptionError(f"{name} ({card.trained_on or 'no data set named'}) has no training data here; name --data")
     found = _load(data, "train", card)
     named = _named_by(found, card)
     images = _images(
@@ -162,7 +171,7 @@ def _load(name: str, split: str, card: Card) -> DataSet:
 def _has_test_split(name: str) -> bool:
     from synaptune.data import entries
 
-    return any(entry.name == name and "test" in entry.splits for entry in entries())
+    return any(entry.name == name and not {"test", "val"}.isdisjoint(entry.splits) for entry in entries())
 
 
 class _Shown:

@@ -1,8 +1,4 @@
-"""From a name of the zoo to a trained file with its card: what `synaptune train` does.
-
-The recipes are the ones that our own weights were made with. Each names a network of the zoo; any other network is
-trained with a recipe that the caller gives.
-"""
+"""From a name of the zoo to a trained file with its card: what `synaptune train` does."""
 
 from __future__ import annotations
 
@@ -19,37 +15,12 @@ from synaptune.models.card import Card
 from synaptune.models.evaluation import classification_error, rotation_error
 from synaptune.models.image_set import ImageSet
 from synaptune.models.rotation import RotationModel
+from synaptune.models.source_recipes import recipe_for
 from synaptune.models.training_loop import Progress, TrainingResult, train
 from synaptune.models.training_recipe import TrainingRecipe
 from synaptune.models.weights import as_stored, write_weights
 
-__all__ = ["RECIPES", "recipe_for", "save_trained", "train_source"]
-
-RECIPES: dict[str, TrainingRecipe] = {
-    "resnet26-cifar10-rotation": TrainingRecipe(
-        epochs=40,
-        batch_size=128,
-        lr=0.2,
-        warm_up=0.2,
-        label_smoothing=0.05,
-        ema_decay=0.998,
-        rotation_share=0.25,
-        rotation_weight=0.5,
-    ),
-    "digits-mnist": TrainingRecipe(
-        epochs=4, batch_size=128, lr=0.05, warm_up=0.2, augmentation="crop", crop_padding=2, precision="bfloat16"
-    ),
-    "wrn-40-2-cifar10": TrainingRecipe(
-        epochs=45, batch_size=512, lr=0.3, warm_up=0.1, augmentation="augmix", jsd_weight=12.0, precision="bfloat16"
-    ),
-}
-"""Recipes by the zoo's names; `TrainingRecipe.replace` changes single options."""
-
-
-def recipe_for(name: str) -> TrainingRecipe:
-    """The recipe of a zoo model; those without one of their own get the defaults."""
-    zoo.entry(name)
-    return RECIPES.get(name, TrainingRecipe())
+__all__ = ["save_trained", "train_source"]
 
 
 def train_source(

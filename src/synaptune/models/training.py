@@ -48,6 +48,11 @@ class Trainer:
                 f"rotation_share={recipe.rotation_share} needs a model with a rotation head, and "
                 f"{type(model).__name__} has none; wrap it in RotationModel or set rotation_share=0"
             )
+        if not recipe.rotation_share and isinstance(model, RotationModel):
+            raise IncompatibleModelError(
+                "rotation_share=0 would leave the rotation head as it was drawn at random; give it a share, such as "
+                "rotation_share=0.25, or train the network without the head"
+            )
         if recipe.rotation_share and data.images.shape[1] != data.images.shape[2]:
             raise InputError(f"{data.name}: the rotation head needs square images")
         self.model, self.data, self.recipe = model, data, recipe

@@ -267,6 +267,11 @@ def test_a_rotation_share_needs_a_head() -> None:
         Trainer(tiny_plain(), stripes(), recipe=TrainingRecipe(rotation_share=0.5))
 
 
+def test_a_head_needs_a_rotation_share() -> None:
+    with pytest.raises(IncompatibleModelError, match="rotation_share=0 would leave the rotation head"):
+        Trainer(tiny_rotation(), stripes(), recipe=TrainingRecipe())
+
+
 def test_more_labels_than_outputs_are_refused() -> None:
     data = stripes()
     many = ImageSet(data.images, data.labels + 5, "many")
