@@ -20,6 +20,7 @@ from api_pages import api_pages
 from catalogue_parts import data_sets, zoo_models
 from command_parts import command_details, commands
 from method_pages import method_pages, methods_table
+from recipe_parts import recipe_options, recipes
 from result_pages import results
 
 PARTS: dict[str, Callable[[], str]] = {
@@ -27,6 +28,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "command details": command_details,
     "data sets": data_sets,
     "methods": methods_table,
+    "recipe options": recipe_options,
+    "recipes": recipes,
     "results": results,
     "zoo": zoo_models,
 }

@@ -139,3 +139,15 @@ def test_the_card_of_the_network_names_the_data(synaptune: Synaptune) -> None:
     done = synaptune("train", "efficientnet-lite0-imagenet", "--out", "made")
     assert done.returncode == 1
     assert "has no training data here; name --data" in done.stderr
+
+
+def test_the_recipe_is_shown_with_its_values_and_meanings(synaptune: Synaptune) -> None:
+    done = synaptune("train", "wrn-40-2-cifar10", "--show-recipe", "--set", "epochs=7")
+    assert done.returncode == 0, done.stderr
+    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+    assert lines["epochs"].split()[2] == "7"
+    assert " 12.0 " in lines["jsd_weight"]
+    assert lines["jsd_weight"].endswith("0: train on one mixed view")
+    document = json.loads(synaptune("train", "wrn-40-2-cifar10", "--show-recipe", "--json").stdout)
+    assert (document["epochs"], document["jsd_weight"]) == (45, 12.0)
+    assert synaptune("train", "wrn-40-2-cifar10").returncode == 2

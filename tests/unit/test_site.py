@@ -75,6 +75,22 @@ def test_data_sets_and_networks_are_listed(hooks: Callable[[str], ModuleType]) -
     assert all(f"| `{name}` |" in parts.zoo_models() for name in zoo.names())
 
 
+def test_recipes_are_listed_with_all_their_options(hooks: Callable[[str], ModuleType]) -> None:
+    from synaptune.models.training_recipe import TrainingRecipe
+
+    parts = hooks("recipe_parts")
+    for name, _, default, text in TrainingRecipe.describe():
+        assert f"| `{name}` |" in parts.recipe_options()
+        assert f"| `{default!r}` | {text} |" in parts.recipe_options()
+    assert "| `wrn-40-2-cifar100-augmix` | `cifar100` | `epochs=45, " in parts.recipes()
+    assert "| `resnet20-cifar10` | `cifar10` | the defaults |" in parts.recipes()
+
+
+def test_every_made_part_that_a_page_asks_for_can_be_made(hooks: Callable[[str], ModuleType]) -> None:
+    for page in (ROOT / "docs").rglob("*.md"):
+        hooks("hook").on_page_markdown(page.read_text(encoding="utf-8"))
+
+
 def test_results_list_what_is_there_and_what_is_not(hooks: Callable[[str], ModuleType], tmp_path: Path) -> None:
     (tmp_path / "cifar10c.md").write_text("# CIFAR-10-C here\n")
     (tmp_path / "reproduction.md").write_text("# What reproduces\n")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from synaptune.models import Card
     from synaptune.models.image_set import ImageSet
     from synaptune.models.training_loop import Progress
+    from synaptune.models.training_recipe import TrainingRecipe
 
 __all__ = ["app"]
 
@@ -45,9 +46,8 @@ def train(
         typer.Argument(metavar="NAME", help="A network of the zoo.", autocompletion=_complete, show_default=False),
     ],
     out: Annotated[
-        Path,
-        typer.Option("--out", "-o", metavar="FOLDER", help="Folder for checkpoint and result.", show_default=False),
-    ],
+        Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for checkpoint and result.")
+    ] = None,
     data: Annotated[
         str | None,
         typer.Option(
@@ -63,6 +63,9 @@ def train(
         list[str] | None,
         typer.Option("--set", "-s", metavar="NAME=VALUE", help="An option of the recipe (repeatable): epochs=10 ..."),
     ] = None,
+    show_recipe: Annotated[
+        bool, typer.Option("--show-recipe", help="Tell the options of the recipe, with their values here, and end.")
+    ] = False,
     limit: Annotated[
         int | None,
         typer.Option(
@@ -96,6 +99,11 @@ def train(
     card = zoo.card(name)
     recipe = recipe_for(name)
     recipe = recipe.replace(**parse_settings(type(recipe), settings or ()))
+    if show_recipe:
+        output.result(recipe.as_dict(), lambda: _show_recipe(output, recipe))
+        return
+    if out is None:
+        raise typer.BadParameter("checkpoint and result need a folder: name it with --out")
     data = data or data_for(name)
     if data is None:
         raise OptionError(f"{name} ({card.trained_on or 'no data set named'}) has no training data here; name --data")
@@ -133,6 +141,15 @@ def train(
     document = {"finished": True, "out": str(written), "error": done.error, "rotation_error": done.rotation_error}
     output.summary(document, f"{written}{error}")
     output.note(f"use it as zoo:{name} --weights {shlex.quote(str(written))}")
+
+
+def _show_recipe(output: Output, recipe: TrainingRecipe) -> None:
+    values = recipe.as_dict()
+    rows = [
+        (name, kind, ",".join(map(str, value)) if isinstance(value := values[name], list) else str(value), text)
+        for name, kind, _, text in recipe.describe()
+    ]
+    output.table(("option", "type", "value", "meaning"), rows)
 
 
 def _named_by(data: DataSet, card: Card) -> Card:

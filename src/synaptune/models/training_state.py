@@ -138,13 +138,24 @@ class TrainingState:
     def _check(self, path: Path, metadata: dict[str, str], data_digest: str) -> None:
         if "recipe" not in metadata or "step" not in metadata:
             raise StateFileError(f"{path} is not a training checkpoint; choose another directory for this run")
-        if TrainingRecipe.from_json(metadata["recipe"]) != self.recipe:
+        if differences := _differences(TrainingRecipe.from_json(metadata["recipe"]), self.recipe):
             raise StateFileError(
-                f"{path} was written by a run with another recipe ({metadata['recipe']}); "
+                f"{path} was written by a run with another recipe: {differences}; "
                 "give the same options to go on, or choose another directory"
             )
         if metadata.get("data") != data_digest:
             raise StateFileError(f"{path} was written by a run on other training data; choose another directory")
+
+
+def _differences(former: TrainingRecipe, now: TrainingRecipe) -> str:
+    """Options that have another value now.
+
+    >>> _differences(TrainingRecipe(lr=0.2, epochs=3), TrainingRecipe(epochs=5))
+    'epochs was 3 and is 5, lr was 0.2 and is 0.1'
+    """
+    values = now.as_dict()
+    pairs = ((name, value, values[name]) for name, value in former.as_dict().items())
+    return ", ".join(f"{name} was {old} and is {new}" for name, old, new in pairs if old != new)
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

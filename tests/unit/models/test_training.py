@@ -292,7 +292,7 @@ def test_a_run_that_diverges_stops_before_it_spoils_the_weights() -> None:
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     recipe = TrainingRecipe(epochs=1, batch_size=12)
     train(tiny_plain(), stripes(), recipe=recipe, directory=tmp_path, stop_after=2)
-    with pytest.raises(StateFileError, match="another recipe"):
+    with pytest.raises(StateFileError, match=r"another recipe: lr was 0\.1 and is 0\.3; give"):
         train(tiny_plain(), stripes(), recipe=recipe.replace(lr=0.3), directory=tmp_path)
     with pytest.raises(StateFileError, match="other training data"):
         train(tiny_plain(), stripes(seed=1), recipe=recipe, directory=tmp_path)
