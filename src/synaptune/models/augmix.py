@@ -60,13 +60,14 @@ def jensen_shannon(logits: Sequence[Tensor]) -> Tensor:
 
     >>> import torch
     >>> same = torch.tensor([[2.0, -1.0]])
-    >>> round(jensen_shannon([same, same, same]).item(), 6)
-    0.0
+    >>> abs(jensen_shannon([same, same, same]).item()) < 1e-6
+    True
     """
-    predictions = [row.softmax(1) for row in logits]
-    # The lower bound keeps the logarithm finite where all predictions agree that a class is impossible.
-    log_mean = torch.stack(predictions).mean(0).clamp(1e-7, 1).log()
-    return torch.stack([F.kl_div(log_mean, p, reduction="batchmean") for p in predictions]).mean()
+    # From logarithms alone: the derivative of p log p is not finite once p is so small that it is stored as zero.
+    logs = torch.stack([row.log_softmax(1) for row in logits])
+    # The lower bound keeps classes that all predictions call impossible from pulling.
+    log_mean = (logs.logsumexp(0) - math.log(len(logits))).clamp_min(math.log(1e-7))
+    return (logs.exp() * (logs - log_mean)).sum(2).mean()
 
 
 def _chain(pixels: Tensor, generator: torch.Generator, *, severity: int) -> Tensor:

@@ -135,6 +135,20 @@ def test_jensen_shannon_equals_its_definition() -> None:
     assert jensen_shannon(logits).item() == pytest.approx(expected.item(), rel=1e-9)
 
 
+@pytest.mark.parametrize("gap", [10.0, 104.0, 200.0])
+def test_jensen_shannon_has_finite_gradients_where_probabilities_vanish(gap: float) -> None:
+    rows = [[gap, 0.0, -1.0], [gap - 1, 0.0, 1.0], [0.0, gap, 0.5]]
+    gradients = []
+    for kind in (torch.float32, torch.float64):
+        logits = [torch.tensor([row], dtype=kind, requires_grad=True) for row in rows]
+        loss = jensen_shannon(logits)
+        loss.backward()
+        assert loss.isfinite()
+        gradients.append(torch.cat([row.grad.double() for row in logits if row.grad is not None]))
+    assert gradients[0].isfinite().all()
+    torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-4, atol=1e-7)
+
+
 def test_crops_are_windows_of_the_padded_image() -> None:
     images = photographs(16, 8)
     cropped = random_crop(images, torch.Generator().manual_seed(0), padding=2)
