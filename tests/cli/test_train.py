@@ -14,6 +14,7 @@ import torch
 from PIL import Image
 from safetensors import safe_open
 
+from synaptune.data.file_lock import hold
 from synaptune.models import load_model
 from tests.cli.conftest import Synaptune
 
@@ -151,3 +152,15 @@ def test_the_recipe_is_shown_with_its_values_and_meanings(synaptune: Synaptune) 
     document = json.loads(synaptune("train", "wrn-40-2-cifar10", "--show-recipe", "--json").stdout)
     assert (document["epochs"], document["jsd_weight"]) == (45, 12.0)
     assert synaptune("train", "wrn-40-2-cifar10").returncode == 2
+
+
+def test_two_runs_in_one_folder_and_other_networks_are_refused(synaptune: Synaptune, fruit: Path) -> None:
+    words = ("train", "digits-mnist", "--data", fruit, "--out", "made", *FAST)
+    with hold(fruit.parent / "made" / ".lock", sleep=lambda _: None):
+        done = synaptune(*words)
+    assert done.returncode == 1
+    assert done.stderr == "synaptune: another run trains in made; wait for its end, or name another folder\n"
+    assert synaptune(*words).returncode == 0
+    done = synaptune("train", "digits-svhn", *words[2:])
+    assert done.returncode == 1
+    assert "by a run that trains digits-mnist, not digits-svhn" in done.stderr

@@ -5,6 +5,9 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +18,7 @@ from synaptune.cli.model_choice import DeviceOption, choose_device
 from synaptune.cli.output import JsonFlag, Output, QuietFlag, Reporter, output_of
 from synaptune.cli.settings import parse_settings
 from synaptune.cli.stop_signals import StopSignals
-from synaptune.errors import OptionError
+from synaptune.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from synaptune.data import DataSet
@@ -114,8 +117,7 @@ def train(
     )
     has_test = test_data is not None or _has_test_split(data)
     test = _images(_load(test_data or data, "test", card), named) if has_test else None
-    out.mkdir(parents=True, exist_ok=True)
-    with output.progress(f"training {name}") as report, StopSignals() as stop:
+    with _alone_in(out), output.progress(f"training {name}") as report, StopSignals() as stop:
         shown = _Shown(report)
         done = train_source(
             name,
@@ -189,6 +191,19 @@ def _has_test_split(name: str) -> bool:
     from synaptune.data import entries
 
     return any(entry.name == name and not {"test", "val"}.isdisjoint(entry.splits) for entry in entries())
+
+
+@contextmanager
+def _alone_in(out: Path) -> Iterator[None]:
+    """Keep other runs out of the folder: two would overwrite each other's checkpoints."""
+    from synaptune.data.file_lock import hold
+
+    with ExitStack() as held:
+        try:
+            held.enter_context(hold(out / ".lock", sleep=time.sleep, patience=0))
+        except DataError:
+            raise DataError(f"another run trains in {out}; wait for its end, or name another folder") from None
+        yield
 
 
 class _Shown:

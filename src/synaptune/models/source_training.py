@@ -71,6 +71,7 @@ def train_source(
         recipe=recipe,
         test=test,
         directory=directory,
+        network=name,
         evaluate_every=evaluate_every,
         stop_after=stop_after,
         should_stop=should_stop,

@@ -57,6 +57,7 @@ def train(
     recipe: TrainingRecipe,
     test: ImageSet | None = None,
     directory: Path | None = None,
+    network: str = "",
     checkpoint_every: int = 200,
     checkpoint_seconds: float = 60.0,
     evaluate_every: int | None = None,
@@ -73,6 +74,7 @@ def train(
         recipe: how to train.
         test: images whose error is measured during and after training; they decide nothing.
         directory: where the checkpoint lives; without one the run cannot be resumed.
+        network: name in the checkpoint, from which only a run of the same name goes on.
         checkpoint_every: most steps between two checkpoints.
         checkpoint_seconds: most seconds between two checkpoints, but for the length of a step.
         evaluate_every: steps between two measurements of the test error; one epoch by default.
@@ -83,7 +85,7 @@ def train(
     """
     trainer = Trainer(model, data, recipe=recipe)
     state = trainer.state
-    save = _resumed(trainer, directory)
+    save = _resumed(trainer, directory, network)
     interval = evaluate_every or trainer.steps_per_epoch
     last_step = min(trainer.total_steps, stop_after or trainer.total_steps)
     saving, reporting = _Interval(checkpoint_seconds), _Interval(report_seconds)
@@ -123,7 +125,7 @@ class _Interval:
         return time.monotonic() - self._since >= self._seconds
 
 
-def _resumed(trainer: Trainer, directory: Path | None) -> Callable[[], None]:
+def _resumed(trainer: Trainer, directory: Path | None, network: str) -> Callable[[], None]:
     """Go on from the directory's checkpoint; returns what writes the next one, unless nothing has happened since."""
     if directory is None:
         return lambda: None
@@ -131,14 +133,14 @@ def _resumed(trainer: Trainer, directory: Path | None) -> Callable[[], None]:
     file, digest, state = directory / "checkpoint.safetensors", trainer.data.digest(), trainer.state
     saved: int | None = None
     if file.exists():
-        state.load(file, data_digest=digest)
+        state.load(file, data_digest=digest, network=network)
         saved = state.step
         log.info("going on from step %d of %d", state.step, trainer.total_steps)
 
     def save() -> None:
         nonlocal saved
         if saved != state.step:
-            state.save(file, data_digest=digest)
+            state.save(file, data_digest=digest, network=network)
             saved = state.step
 
     return save

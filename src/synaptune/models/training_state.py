@@ -90,7 +90,7 @@ class TrainingState:
         finally:
             self.model.load_state_dict(current)
 
-    def save(self, path: Path, *, data_digest: str) -> None:
+    def save(self, path: Path, *, data_digest: str, network: str = "") -> None:
         """Write the checkpoint; a crash while writing leaves the previous one in place."""
         tensors = {f"model/{name}": value for name, value in self.model.state_dict().items()}
         tensors |= {f"average/{name}": value for name, value in self.average.items()}
@@ -104,6 +104,7 @@ class TrainingState:
             "devices": json.dumps(self.devices),
             "recipe": self.recipe.to_json(),
             "data": data_digest,
+            "network": network,
             "history": json.dumps(self.history),
         }
         partial = path.with_suffix(".partial")
@@ -111,12 +112,12 @@ class TrainingState:
         partial.write_bytes(save({name: value.detach().contiguous() for name, value in tensors.items()}, metadata))
         partial.replace(path)
 
-    def load(self, path: Path, *, data_digest: str) -> None:
-        """Go on from a checkpoint of the same recipe, model and data."""
+    def load(self, path: Path, *, data_digest: str, network: str = "") -> None:
+        """Go on from a checkpoint of the same recipe, network and data."""
         try:
             with safe_open(path, framework="pt", device=str(device_of(self.model))) as file:
                 metadata = file.metadata() or {}
-                self._check(path, metadata, data_digest)
+                self._check(path, metadata, data_digest, network)
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
         except SafetensorError as error:
             raise StateFileError(f"{path} is damaged ({error}); delete it to start again") from error
@@ -135,9 +136,14 @@ class TrainingState:
         self.devices = json.loads(metadata.get("devices", "[]"))
         self.history = json.loads(metadata["history"])
 
-    def _check(self, path: Path, metadata: dict[str, str], data_digest: str) -> None:
+    def _check(self, path: Path, metadata: dict[str, str], data_digest: str, network: str) -> None:
         if "recipe" not in metadata or "step" not in metadata:
             raise StateFileError(f"{path} is not a training checkpoint; choose another directory for this run")
+        if (other := metadata.get("network", network)) != network:
+            raise StateFileError(
+                f"{path} was written by a run that trains {other or 'a network without a name'}, not "
+                f"{network or 'one without'}; choose another directory"
+            )
         if differences := _differences(TrainingRecipe.from_json(metadata["recipe"]), self.recipe):
             raise StateFileError(
                 f"{path} was written by a run with another recipe: {differences}; "

@@ -320,6 +320,14 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
         train(DigitNet(4, num_classes=2), stripes(size=32), recipe=recipe, directory=tmp_path)
 
 
+def test_a_checkpoint_of_another_network_of_the_same_shapes_is_refused(tmp_path: Path) -> None:
+    recipe = TrainingRecipe(epochs=1, batch_size=12)
+    train(tiny_plain(), stripes(), recipe=recipe, directory=tmp_path, network="one", stop_after=2)
+    with pytest.raises(StateFileError, match="by a run that trains one, not other; choose another directory"):
+        train(tiny_plain(), stripes(), recipe=recipe, directory=tmp_path, network="other")
+    assert train(tiny_plain(), stripes(), recipe=recipe, directory=tmp_path, network="one") is not None
+
+
 def test_recalibrated_statistics_are_those_of_the_images() -> None:
     data = stripes(40)
     model = tiny_plain()
