@@ -42,5 +42,6 @@ def _origin(name: str, card: Card) -> str:
     licence = f" ({cell(card.licence)})" if card.licence else ""
     if zoo.entry(name).bundled:
         return f"bundled{licence}"
-    home = f"[{cell(card.origin)}]({card.url})" if card.url else cell(card.origin)
+    made = f"{cell(card.origin)}; {code(f'synaptune train {name}')} makes them"
+    home = f"[{cell(card.origin)}]({card.url})" if card.url else made
     return f"{home}{licence}"

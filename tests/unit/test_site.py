@@ -73,6 +73,7 @@ def test_data_sets_and_networks_are_listed(hooks: Callable[[str], ModuleType]) -
     parts = hooks("catalogue_parts")
     assert all(f"| `{entry.name}` |" in parts.data_sets() for entry in entries())
     assert all(f"| `{name}` |" in parts.zoo_models() for name in zoo.names())
+    assert "| synaptune; `synaptune train digits-mnist` makes them (Apache-2.0) |" in parts.zoo_models()
 
 
 def test_recipes_are_listed_with_all_their_options(hooks: Callable[[str], ModuleType]) -> None:

@@ -3,7 +3,8 @@
 Weights are looked for in this order: a file that the caller names, a file bundled with the package, the published
 file name in a folder `weights` under `SYNAPTUNE_DATA` (by default `~/.cache/synaptune`), under `SYNAPTUNE_SHARED`, or
 under `../shared/data` beside a source checkout.
-Nothing is downloaded: the publishers' homes are file-sharing pages that change; the error names the page.
+Nothing is downloaded: the publishers' homes are file-sharing pages that change; the error names the page, or the
+command that trains the network where the weights are our own.
 """
 
 from __future__ import annotations
@@ -178,6 +179,8 @@ def _bundled(found: ZooEntry) -> Checkpoint:
 
 def _how_to_get(card: Card) -> str:
     home = f" It is published as {card.file} at {card.url}." if card.url else ""
+    if not card.url and card.file:  # ours, and too large for the package
+        home = f" `synaptune train {card.name} --out FOLDER` makes them, as FOLDER/{card.file}."
     put = f" Save it in {weight_folders()[0]}, or name it with weights=FILE (--weights FILE)." if card.file else ""
     return (
         f"there are no weights for zoo:{card.name} on this machine.{home}{put} "

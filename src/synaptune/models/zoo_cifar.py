@@ -177,7 +177,7 @@ register(
             file="wrn-40-2-cifar10.safetensors",
             origin="synaptune, trained with AugMix and its consistency loss",
             licence="Apache-2.0",
-            notes="in the folder `weights` of the repository; too large for the package",
+            notes="too large for the package; `synaptune train wrn-40-2-cifar10` makes it",
         ),
     )
 )

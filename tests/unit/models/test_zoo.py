@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import re
 from pathlib import Path
 
 import numpy as np
@@ -256,6 +257,16 @@ def test_missing_weights_are_answered_with_their_home(monkeypatch: pytest.Monkey
     no_weights_on_disk(monkeypatch, tmp_path)
     with pytest.raises(WeightsError, match=r"svhn-f564f3d8\.pth at http.*weights=FILE"):
         zoo.create("digits-svhn")
+
+
+@pytest.mark.parametrize("name", ["digits-mnist", "wrn-40-2-cifar10"])
+def test_missing_weights_of_ours_are_answered_with_the_command_that_makes_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    no_weights_on_disk(monkeypatch, tmp_path)
+    said = f"`synaptune train {name} --out FOLDER` makes them, as FOLDER/{name}.safetensors. Save it in "
+    with pytest.raises(WeightsError, match=re.escape(said)):
+        zoo.create(name)
 
 
 def test_weights_in_the_data_folder_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
