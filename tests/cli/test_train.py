@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import signal
@@ -14,8 +15,10 @@ import torch
 from PIL import Image
 from safetensors import safe_open
 
+from synaptune.cli import training_data
 from synaptune.data.file_lock import hold
-from synaptune.models import load_model
+from synaptune.models import load_model, zoo
+from synaptune.predicting import Preprocessing
 from tests.cli.conftest import Synaptune
 
 FRUIT = ("apple", "banana", "cherry", "date", "elderberry", "fig", "grape", "kiwi", "lemon", "mango")
@@ -164,3 +167,26 @@ def test_two_runs_in_one_folder_and_other_networks_are_refused(synaptune: Synapt
     done = synaptune("train", "digits-svhn", *words[2:])
     assert done.returncode == 1
     assert "by a run that trains digits-mnist, not digits-svhn" in done.stderr
+
+
+def test_photographs_are_cut_as_predict_cuts_them_and_read_by_batch_where_they_are_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "set" / "fig").mkdir(parents=True)
+    pixels = np.random.default_rng(0).integers(0, 256, (50, 75, 3), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "set" / "fig" / "1.png")
+    card = dataclasses.replace(
+        zoo.card("digits-mnist"), input_size=(24, 24), resize=32, interpolation="bicubic", num_classes=1, class_names=()
+    )
+    found = training_data.load_images(str(tmp_path / "set"), "train", card)
+    expected = Preprocessing.from_card(card).cut(pixels)
+    assert np.array_equal(found.images[0], expected)
+    whole = training_data.numbered(found, card)
+    monkeypatch.setattr(training_data, "IN_MEMORY", 100)
+    lazy = training_data.numbered(found, card)
+    assert isinstance(whole.images, torch.Tensor)
+    assert not isinstance(lazy.images, torch.Tensor)
+    assert np.array_equal(lazy.batch(torch.tensor([0]))[0][0].numpy(), expected)
+    wide = training_data.load_images(str(tmp_path / "set"), "train", card, with_margin=True)
+    assert wide.size == (32, 32)
+    assert np.array_equal(np.asarray(wide.images[0])[4:28, 4:28], expected)

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,9 +20,6 @@ from synaptune.cli.stop_signals import StopSignals
 from synaptune.errors import DataError, OptionError
 
 if TYPE_CHECKING:
-    from synaptune.data import DataSet
-    from synaptune.models import Card
-    from synaptune.models.image_set import ImageSet
     from synaptune.models.training_loop import Progress
     from synaptune.models.training_recipe import TrainingRecipe
 
@@ -92,6 +88,7 @@ def train(
 
     Ctrl-C and SIGTERM end it after the step at hand with status 130 and 143; beyond that it saves itself each minute.
     """
+    from synaptune.cli.training_data import has_test_split, load_images, named_by, numbered
     from synaptune.models import zoo
     from synaptune.models.image_set import drawn_evenly
     from synaptune.models.source_recipes import data_for, recipe_for
@@ -110,13 +107,12 @@ def train(
     data = data or data_for(name)
     if data is None:
         raise OptionError(f"{name} ({card.trained_on or 'no data set named'}) has no training data here; name --data")
-    found = _load(data, "train", card)
-    named = _named_by(found, card)
-    images = _images(
-        found if limit is None else found.select(drawn_evenly(found.labels, limit, seed=recipe.seed)), named
-    )
-    has_test = test_data is not None or _has_test_split(data)
-    test = _images(_load(test_data or data, "test", card), named) if has_test else None
+    found = load_images(data, "train", card, with_margin=recipe.augmentation == "resized_crop")
+    named = named_by(found, card)
+    chosen = found if limit is None else found.select(drawn_evenly(found.labels, limit, seed=recipe.seed))
+    images = numbered(chosen, named)
+    has_test = test_data is not None or has_test_split(data)
+    test = numbered(load_images(test_data or data, "test", card), named) if has_test else None
     with _alone_in(out), output.progress(f"training {name}") as report, StopSignals() as stop:
         shown = _Shown(report)
         done = train_source(
@@ -152,45 +148,6 @@ def _show_recipe(output: Output, recipe: TrainingRecipe) -> None:
         for name, kind, _, text in recipe.describe()
     ]
     output.table(("option", "type", "value", "meaning"), rows)
-
-
-def _named_by(data: DataSet, card: Card) -> Card:
-    """The network's card, with the classes of the training data where these are others."""
-    if not data.classes or set(data.classes) == set(card.class_names):
-        return card
-    return replace(card, class_names=data.classes, num_classes=len(data.classes), label_map=())
-
-
-def _images(found: DataSet, named: Card) -> ImageSet:
-    """A data set with labels numbered as the network's outputs."""
-    from synaptune.bench.numbering import numbering_for
-    from synaptune.models.image_set import ImageSet
-
-    whole = found.in_memory()
-    labels = numbering_for(whole, named)[whole.labels].numpy()
-    return ImageSet.from_arrays(whole.images[:], labels, name=f"{found.name} {found.split}".strip())
-
-
-def _load(name: str, split: str, card: Card) -> DataSet:
-    from synaptune import data
-
-    if Path(name).expanduser().is_dir():
-        return data.read_images(Path(name), size=card.input_size, labels="folders")
-    found = data.load(name, split)
-    if found.size == card.input_size:
-        return found
-    if found.classes == tuple("0123456789") and card.input_size[0] == card.input_size[1]:
-        return data.as_digits(found, "digit", size=card.input_size[0])
-    raise OptionError(
-        f"images of {name} are {found.size[0]}x{found.size[1]}, {card.name} takes "
-        f"{card.input_size[0]}x{card.input_size[1]}; they do not belong together"
-    )
-
-
-def _has_test_split(name: str) -> bool:
-    from synaptune.data import entries
-
-    return any(entry.name == name and not {"test", "val"}.isdisjoint(entry.splits) for entry in entries())
 
 
 @contextmanager

@@ -78,6 +78,7 @@ def read_images(
     how: Literal["crop", "stretch"] = "crop",
     labels: Literal["none", "folders"] = "none",
     classes: Sequence[str] | None = None,
+    fit: Fit | None = None,
 ) -> DataSet:
     """Take the images in folders, files and patterns as a data set.
 
@@ -88,6 +89,7 @@ def read_images(
         how: "crop" scales to cover and crops the centre, "stretch" distorts.
         labels: "folders" takes the name of the folder that holds an image as its class.
         classes: the classes in order of their labels, for `labels="folders"`; by default, the folder names, sorted.
+        fit: in place of `size` and `how`, what brings an image to its size.
 
     Returns:
         A set whose images are decoded when they are read; its `report` tells what was skipped or converted.
@@ -107,7 +109,7 @@ def read_images(
     if not blobs:
         where = ", ".join(map(str, paths)) or "nothing"
         raise DataError(f"no image in {where}: {keeper.report()}".replace("\n", "; "))
-    fit = Fit(*_wanted_size(size, sizes), how=how)
+    fit = fit or Fit(*_wanted_size(size, sizes), how=how)
     names, label_of = ((), {}) if labels == "none" else _classes(blobs, classes, keeper)
     kept = [blob for blob in blobs if labels == "none" or blob.path.parent.name in label_of]
     if not kept:
@@ -121,7 +123,7 @@ def read_images(
         images=images,
         labels=np.array([label_of.get(blob.path.parent.name, UNLABELLED) for blob in kept], np.int64),
         classes=names,
-        origin=Recipe.of(read="image files", size=[fit.height, fit.width], how=how, labels=labels),
+        origin=Recipe.of(read="image files", size=[fit.height, fit.width], how=fit.how, labels=labels),
         reading=keeper.report,
     )
 

@@ -7,12 +7,19 @@ the images are, so every device sees the same augmentation.
 
 from __future__ import annotations
 
+import math
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from synaptune.functional.augmentation import quarter_turns
 
-__all__ = ["random_crop", "random_mirror", "random_rotation", "rotate", "to_float"]
+__all__ = ["random_crop", "random_mirror", "random_resized_crop", "random_rotation", "rotate", "to_float"]
+
+_AREAS = (0.08, 1.0)  # of the part, as a share of the image
+_RATIOS = (3 / 4, 4 / 3)  # of its width to its height
+_TRIES = 10
 
 
 def to_float(images: Tensor) -> Tensor:
@@ -35,6 +42,39 @@ def random_crop(images: Tensor, generator: torch.Generator, *, padding: int) -> 
     columns = (corners[1, :, None] + torch.arange(width)).to(images.device)  # (batch, w)
     index = torch.arange(count, device=images.device)
     return padded[index[:, None, None], rows[:, :, None], columns[:, None, :]]
+
+
+def random_resized_crop(images: Tensor, generator: torch.Generator, *, size: tuple[int, int]) -> Tensor:
+    """Scale a random part of each image to `size`: the usual augmentation of photographs (Szegedy et al., 2015).
+
+    Area and proportions are drawn as torchvision does; sampling is bilinear. Shapes: uint8 (batch, h, w, c) in and out.
+    """
+    count, height, width, channels = images.shape
+    boxes = _parts(count, height, width, generator).to(images.device)
+    top, left, tall, wide = (boxes / torch.tensor([height, width, height, width], device=images.device)).unbind(1)
+    zero = torch.zeros_like(top)
+    # From the output's coordinates, -1 to 1, to the image's.
+    matrices = torch.stack([wide, zero, 2 * left + wide - 1, zero, tall, 2 * top + tall - 1], 1).view(count, 2, 3)
+    grid = F.affine_grid(matrices, [count, channels, *size], align_corners=False)
+    pixels = images.permute(0, 3, 1, 2).float()
+    scaled = F.grid_sample(pixels, grid, padding_mode="border", align_corners=False)
+    return scaled.round().clamp(0, 255).byte().permute(0, 2, 3, 1).contiguous()
+
+
+def _parts(count: int, height: int, width: int, generator: torch.Generator) -> Tensor:
+    """Top, left, height and width of a random part of each image, in pixels, (count, 4)."""
+    area = height * width * torch.empty(_TRIES, count).uniform_(*_AREAS, generator=generator)
+    ratio = torch.empty(_TRIES, count).uniform_(*map(math.log, _RATIOS), generator=generator).exp()
+    tall, wide = (area / ratio).sqrt().round().clamp_min(1), (area * ratio).sqrt().round().clamp_min(1)
+    fits = (tall <= height) & (wide <= width)
+    first = fits.long().argmax(0, keepdim=True)
+    tall, wide = tall.gather(0, first)[0], wide.gather(0, first)[0]
+    # Where none fits, as in very long images: the whole one.
+    none = ~fits.any(0)
+    tall, wide = tall.masked_fill(none, height), wide.masked_fill(none, width)
+    places = torch.rand(2, count, generator=generator)
+    top, left = (places[0] * (height - tall + 1)).floor(), (places[1] * (width - wide + 1)).floor()
+    return torch.stack([top, left, tall, wide], 1)
 
 
 def random_mirror(images: Tensor, generator: torch.Generator) -> Tensor:

@@ -1,4 +1,4 @@
-"""Error of a model on arrays of images, and statistics of its normalisation layers from clean images."""
+"""Error of a model on labelled images, and statistics of its normalisation layers from clean images."""
 
 from __future__ import annotations
 
@@ -10,25 +10,36 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from synaptune.models.augment import rotate, to_float
+from synaptune.models.image_set import ImageSet
 from synaptune.models.rotation import RotationModel
 
-__all__ = ["classification_error", "device_of", "predict_classes", "recalibrate", "rotation_error"]
+__all__ = [
+    "classification_error",
+    "device_of",
+    "error_on",
+    "predict_classes",
+    "recalibrate",
+    "rotation_error",
+    "rotation_error_on",
+]
+
+_BATCH = 500
 
 
-def predict_classes(model: nn.Module, images: Tensor, *, batch_size: int = 500) -> Tensor:
+def predict_classes(model: nn.Module, images: Tensor, *, batch_size: int = _BATCH) -> Tensor:
     """The model's class for each image, in eval mode. Shapes: uint8 (n, h, w, c) to (n,)."""
     device = device_of(model)
     with _evaluating(model), torch.no_grad():
         return torch.cat([model(to_float(part.to(device))).argmax(1).cpu() for part in images.split(batch_size)])
 
 
-def classification_error(model: nn.Module, images: Tensor, labels: Tensor, *, batch_size: int = 500) -> float:
+def classification_error(model: nn.Module, images: Tensor, labels: Tensor, *, batch_size: int = _BATCH) -> float:
     """Share of wrong predictions, from 0 to 1."""
     wrong = predict_classes(model, images, batch_size=batch_size) != labels.cpu()
     return float(wrong.double().mean())
 
 
-def rotation_error(model: RotationModel, images: Tensor, *, batch_size: int = 500) -> float:
+def rotation_error(model: RotationModel, images: Tensor, *, batch_size: int = _BATCH) -> float:
     """Share of wrongly recognised rotations over all four rotations of each image, from 0 to 1."""
     wrong, device = 0, device_of(model)
     with _evaluating(model), torch.no_grad():
@@ -37,6 +48,24 @@ def rotation_error(model: RotationModel, images: Tensor, *, batch_size: int = 50
                 turned = rotate(part.to(device), torch.full((len(part),), quarter))
                 wrong += int((model.rotation_logits(to_float(turned)).argmax(1) != quarter).sum())
     return wrong / (4 * len(images))
+
+
+def error_on(model: nn.Module, data: ImageSet) -> float:
+    """Share of wrong predictions on a set, which need not fit into memory."""
+    wrong = seen = 0
+    for images, labels in data.batches(_BATCH):
+        wrong += int((predict_classes(model, images) != labels.cpu()).sum())
+        seen += len(labels)
+    return wrong / seen
+
+
+def rotation_error_on(model: RotationModel, data: ImageSet) -> float:
+    """Share of wrongly recognised rotations on a set, which need not fit into memory."""
+    wrong, seen = 0.0, 0
+    for images, _ in data.batches(_BATCH):
+        wrong += rotation_error(model, images) * len(images)
+        seen += len(images)
+    return wrong / seen
 
 
 def recalibrate(model: nn.Module, batches: Iterable[Tensor], *, rotated: Iterable[Tensor] = ()) -> None:

@@ -37,6 +37,7 @@ RECIPES: dict[str, TrainingRecipe] = {
     "wrn-40-2-cifar10": _WITH_AUGMIX,
     "wrn-40-2-cifar10-augmix": _WITH_AUGMIX,
     "wrn-40-2-cifar100-augmix": _WITH_AUGMIX,
+    "efficientnet-lite0-imagenet": TrainingRecipe(augmentation="resized_crop"),
 }
 """Recipes by the zoo's names; `TrainingRecipe.replace` changes single options."""
 

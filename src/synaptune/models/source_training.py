@@ -12,7 +12,7 @@ from torch import nn
 
 from synaptune.models import zoo
 from synaptune.models.card import Card
-from synaptune.models.evaluation import classification_error, rotation_error
+from synaptune.models.evaluation import error_on, rotation_error_on
 from synaptune.models.image_set import ImageSet
 from synaptune.models.rotation import RotationModel
 from synaptune.models.source_recipes import recipe_for
@@ -72,6 +72,7 @@ def train_source(
         test=test,
         directory=directory,
         network=name,
+        size=known.input_size,
         evaluate_every=evaluate_every,
         stop_after=stop_after,
         should_stop=should_stop,
@@ -132,7 +133,7 @@ def save_trained(
         card,
         trained_on=data.name,
         weights=path.name,
-        error=None if test is None else _percent(classification_error(model, test.images, test.labels)),
+        error=None if test is None else _percent(error_on(model, test)),
         error_on="" if test is None else test.name,
         rotation_error=_rotation_percent(model, test, recipe),
         training=training,
@@ -150,7 +151,7 @@ def _untrained(name: str, classes: int, seed: int) -> nn.Module:
 def _rotation_percent(model: nn.Module, test: ImageSet | None, recipe: TrainingRecipe) -> float | None:
     if test is None or not recipe.rotation_share or not isinstance(model, RotationModel):
         return None
-    return _percent(rotation_error(model, test.images))
+    return _percent(rotation_error_on(model, test))
 
 
 def _percent(share: float) -> float:

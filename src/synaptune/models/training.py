@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synaptune.errors import IncompatibleModelError, InputError, OptionError
-from synaptune.models.augment import random_crop, random_mirror, random_rotation, rotate, to_float
+from synaptune.models.augment import random_crop, random_mirror, random_resized_crop, random_rotation, rotate, to_float
 from synaptune.models.augmix import augmix, jensen_shannon
 from synaptune.models.evaluation import device_of, recalibrate
 from synaptune.models.image_set import ImageSet
@@ -40,9 +40,12 @@ class Trainer:
             trained in place.
         data: the training set.
         recipe: everything else that decides the result.
+        size: height and width of what the augmentation `resized_crop` gives; by default those of the images.
     """
 
-    def __init__(self, model: nn.Module, data: ImageSet, *, recipe: TrainingRecipe):
+    def __init__(
+        self, model: nn.Module, data: ImageSet, *, recipe: TrainingRecipe, size: tuple[int, int] | None = None
+    ):
         if recipe.rotation_share and not isinstance(model, RotationModel):
             raise IncompatibleModelError(
                 f"rotation_share={recipe.rotation_share} needs a model with a rotation head, and "
@@ -53,11 +56,12 @@ class Trainer:
                 "rotation_share=0 would leave the rotation head as it was drawn at random; give it a share, such as "
                 "rotation_share=0.25, or train the network without the head"
             )
-        if recipe.rotation_share and data.images.shape[1] != data.images.shape[2]:
+        self.size = (size or data.size) if recipe.augmentation == "resized_crop" else data.size
+        if recipe.rotation_share and self.size[0] != self.size[1]:
             raise InputError(f"{data.name}: the rotation head needs square images")
         self.model, self.data, self.recipe = model, data, recipe
         self.device, self.num_classes = device_of(model), data.num_classes
-        self._images, self._labels = data.images.to(self.device), data.labels.to(self.device)
+        self._data = data.to(self.device)
         self.batch_size = min(recipe.batch_size, len(data))
         self.steps_per_epoch = len(data) // self.batch_size
         self.total_steps = self.steps_per_epoch * recipe.epochs
@@ -71,9 +75,8 @@ class Trainer:
         self.state.set_learning_rate(learning_rate(step, self.total_steps, recipe=recipe))
         self.state.devices = list(dict.fromkeys([*self.state.devices, _name_of(self.device)]))
         generator = torch.Generator().manual_seed(seed_of(recipe.seed, "augmentation", step))
-        chosen = self._batch_indices(step).to(self.device)
-        images = self._augment(self._images[chosen], generator)
-        labels = self._labels[chosen]
+        images, labels = self._data.batch(self._batch_indices(step))
+        images = self._augment(images, generator)
         self.model.train()
         # Dropout draws from torch's global generator: seed it for this step only, and put it back.
         with torch.random.fork_rng(devices=[] if self.device.type == "cpu" else [self.device]):
@@ -92,14 +95,16 @@ class Trainer:
         if self.recipe.recalibration_images:
             generator = torch.Generator().manual_seed(seed_of(self.recipe.seed, "recalibration", 0))
             chosen = torch.randperm(len(self.data), generator=generator)[: self.recipe.recalibration_images]
-            parts = self._images[chosen.to(self.device)].split(self.batch_size)
+            parts = chosen.split(self.batch_size)
+
+            def shown(part: Tensor) -> Tensor:
+                return self._augment(self._data.batch(part)[0], generator)
+
             recalibrate(
                 self.model,
-                (torch.cat(self._views(self._augment(part, generator), generator)) for part in parts),
+                (torch.cat(self._views(shown(part), generator)) for part in parts),
                 rotated=(
-                    to_float(self._rotated(self._augment(part, generator), generator)[0])
-                    for part in parts
-                    if self.recipe.rotation_share
+                    to_float(self._rotated(shown(part), generator)[0]) for part in parts if self.recipe.rotation_share
                 ),
             )
         return self.model.eval()
@@ -111,11 +116,12 @@ class Trainer:
         return order[position * self.batch_size : (position + 1) * self.batch_size]
 
     def _augment(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        if self.recipe.augmentation != "none":
+        kind = self.recipe.augmentation
+        if kind == "resized_crop":
+            images = random_resized_crop(images, generator, size=self.size)
+        elif kind != "none":
             images = random_crop(images, generator, padding=self.recipe.crop_padding)
-        if self.recipe.augmentation in ("crop_flip", "augmix"):
-            images = random_mirror(images, generator)
-        return images
+        return images if kind in ("none", "crop") else random_mirror(images, generator)
 
     def _losses(self, images: Tensor, labels: Tensor, generator: torch.Generator) -> dict[str, Tensor]:
         views = self._views(images, generator)

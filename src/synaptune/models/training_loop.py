@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from synaptune.models.evaluation import classification_error, rotation_error
+from synaptune.models.evaluation import error_on, rotation_error_on
 from synaptune.models.image_set import ImageSet
 from synaptune.models.rotation import RotationModel
 from synaptune.models.training import Trainer
@@ -55,6 +55,7 @@ def train(
     data: ImageSet,
     *,
     recipe: TrainingRecipe,
+    size: tuple[int, int] | None = None,
     test: ImageSet | None = None,
     directory: Path | None = None,
     network: str = "",
@@ -72,6 +73,7 @@ def train(
         model: as for `Trainer`.
         data: the training set.
         recipe: how to train.
+        size: as for `Trainer`.
         test: images whose error is measured during and after training; they decide nothing.
         directory: where the checkpoint lives; without one the run cannot be resumed.
         network: name in the checkpoint, from which only a run of the same name goes on.
@@ -83,7 +85,7 @@ def train(
         should_stop: asked before each step; True is as if `stop_after` were the step.
         on_progress: called with each measurement, in between every few seconds, and when the run stops.
     """
-    trainer = Trainer(model, data, recipe=recipe)
+    trainer = Trainer(model, data, recipe=recipe, size=size)
     state = trainer.state
     save = _resumed(trainer, directory, network)
     interval = evaluate_every or trainer.steps_per_epoch
@@ -159,7 +161,7 @@ def _error_now(trainer: Trainer, test: ImageSet | None) -> float | None:
     if test is None:
         return None
     with trainer.state.average_in_place():
-        return classification_error(trainer.model, test.images, test.labels)
+        return error_on(trainer.model, test)
 
 
 def _progress(trainer: Trainer, losses: dict[str, float], error: float | None) -> Progress:
@@ -180,9 +182,9 @@ def _result(trainer: Trainer, test: ImageSet | None) -> TrainingResult:
     model, state = trainer.finish(), trainer.state
     error = rotation = None
     if test is not None:
-        error = classification_error(model, test.images, test.labels)
+        error = error_on(model, test)
         if isinstance(model, RotationModel):
-            rotation = rotation_error(model, test.images)
+            rotation = rotation_error_on(model, test)
     speed = state.step * trainer.batch_size / max(state.seconds, 1e-9)
     log.info("trained: %s", json.dumps({"test_error": error, "images_per_second": speed}))
     return TrainingResult(

@@ -45,8 +45,9 @@ class TrainingRecipe(Options):
     ema_decay: float = option(
         0.0, "decay of the averaged weights, which are the result; 0: no average", at_least=0, at_most=BELOW_ONE
     )
-    augmentation: Literal["none", "crop", "crop_flip", "augmix"] = option(
-        "crop_flip", "none; shifted crop (digits); crop and mirror; crop, mirror and AugMix"
+    augmentation: Literal["none", "crop", "crop_flip", "augmix", "resized_crop"] = option(
+        "crop_flip",
+        "none; shifted crop (digits); crop and mirror; crop, mirror and AugMix; a part of a photograph and mirror",
     )
     crop_padding: int = option(4, "pixels of black around the image from which the crop is taken", at_least=0)
     augmix_severity: int = option(3, "strength of AugMix's operations", at_least=1, at_most=10)

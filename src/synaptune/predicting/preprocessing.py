@@ -117,7 +117,7 @@ class Preprocessing:
 
     def __call__(self, pixels: Pixels) -> Tensor:
         """Shapes: uint8 (height, width, 3) to float (channels, height, width)."""
-        cut = self._cut(pixels)
+        cut = self.cut(pixels)
         if self.channels == 1:
             cut = np.asarray(Image.fromarray(cut).convert("L"))[:, :, None]
         image = torch.from_numpy(np.array(cut)).permute(2, 0, 1).float().div_(255)
@@ -125,7 +125,8 @@ class Preprocessing:
             image.sub_(torch.tensor(self.mean).view(-1, 1, 1)).div_(torch.tensor(self.std).view(-1, 1, 1))
         return image.contiguous()
 
-    def _cut(self, pixels: Pixels) -> Pixels:
+    def cut(self, pixels: Pixels) -> Pixels:
+        """Resize a picture and cut out its centre. Shapes: uint8 (height, width, 3) in and out."""
         height, width = self.size
         if pixels.shape[:2] == self.size and self.resize is None:
             return pixels

@@ -8,7 +8,7 @@ import torch
 from PIL import Image, ImageOps
 from torch import Tensor
 
-from synaptune.models.augment import random_crop, random_mirror, random_rotation, rotate, to_float
+from synaptune.models.augment import random_crop, random_mirror, random_resized_crop, random_rotation, rotate, to_float
 from synaptune.models.augmix import augmix, jensen_shannon, operations
 
 
@@ -159,6 +159,31 @@ def test_crops_are_windows_of_the_padded_image() -> None:
         assert hits
         offsets.add(hits[0])
     assert len(offsets) > 8
+
+
+def test_resized_parts_are_what_pillow_cuts_and_scales() -> None:
+    from synaptune.models.augment import _parts
+
+    images = photographs(64, 40)
+    scaled = random_resized_crop(images, torch.Generator().manual_seed(3), size=(40, 40))
+    boxes = _parts(64, 40, 40, torch.Generator().manual_seed(3))
+    shares = boxes[:, 2] * boxes[:, 3] / 1600
+    assert (shares.min() < 0.2, shares.max() > 0.8) == (True, True)
+    assert ((boxes[:, :2] >= 0) & (boxes[:, :2] + boxes[:, 2:] <= 40)).all()
+    ratios = boxes[:, 3] / boxes[:, 2]
+    assert ((ratios > 0.65) & (ratios < 1.55)).all()  # 3/4 and 4/3, rounded to pixels
+    for image, box, result in zip(images, boxes.tolist(), scaled, strict=True):
+        top, left, tall, wide = map(int, box)
+        part = Image.fromarray(image[top : top + tall, left : left + wide].numpy())
+        expected = torch.from_numpy(np.array(part.resize((40, 40), Image.Resampling.BILINEAR))).int()
+        # At the part's border ours sees the pixel beyond, and Pillow repeats the last.
+        assert (result.int() - expected)[3:-3, 3:-3].abs().max() <= 2
+
+
+def test_a_very_long_image_has_no_part_and_is_taken_whole() -> None:
+    images = torch.arange(100, dtype=torch.uint8)[None, None, :, None].expand(2, 1, 100, 3)
+    scaled = random_resized_crop(images, torch.Generator().manual_seed(0), size=(1, 100))
+    assert torch.equal(scaled, images)
 
 
 def test_mirroring_turns_about_half_of_the_images() -> None:

@@ -83,6 +83,27 @@ CASES: dict[str, tuple[Callable[[], nn.Module], TrainingRecipe]] = {
 }
 
 
+class Shelf:
+    """Images that are read from somewhere; those at `broken` cannot be."""
+
+    def __init__(self, images: np.ndarray, *, broken: tuple[int, ...] = ()) -> None:
+        self._images, self._broken = images, broken
+        self.read_at_once = 0
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        count, height, width, channels = self._images.shape
+        return count, height, width, channels
+
+    def read(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        self.read_at_once = max(self.read_at_once, len(positions))
+        readable = ~np.isin(positions, self._broken)
+        return self._images[positions[readable]], readable
+
+    def fingerprint(self) -> str:
+        return "these"
+
+
 def bits(model: nn.Module) -> dict[str, bytes]:
     return {name: value.contiguous().numpy().tobytes() for name, value in model.state_dict().items()}
 
@@ -104,6 +125,47 @@ def test_interrupted_run_ends_with_the_same_bits(case: str, tmp_path: Path) -> N
     assert end is not None
     assert end.steps == done.steps == 8
     assert bits(resumed) == bits(whole)
+
+
+def test_images_that_are_read_by_batch_give_the_same_bits(tmp_path: Path) -> None:
+    build, recipe = CASES["rotation, average, bf16"]
+    data, test = stripes(), stripes(10)
+    whole, lazy = build(), build()
+    recipe = recipe.replace(recalibration_images=30)
+    first = train(whole, data, recipe=recipe, test=test)
+    shelf = Shelf(data.images.numpy())
+    from_shelf = ImageSet.from_source(shelf, data.labels.numpy(), name="shelf")
+    testing = ImageSet.from_source(Shelf(test.images.numpy()), test.labels.numpy(), name="shelf")
+    assert train(lazy, from_shelf, recipe=recipe, test=testing, directory=tmp_path, stop_after=3) is None
+    lazy = build()
+    second = train(lazy, from_shelf, recipe=recipe, test=testing, directory=tmp_path)
+    assert first is not None
+    assert second is not None
+    assert bits(lazy) == bits(whole)
+    assert second.test_error == first.test_error
+    assert second.rotation_test_error == pytest.approx(first.rotation_test_error)
+    assert shelf.read_at_once == 12
+
+
+def test_images_that_cannot_be_read_are_left_out_with_their_labels() -> None:
+    data = stripes()
+    lacking = ImageSet.from_source(Shelf(data.images.numpy(), broken=(1, 3)), data.labels.numpy(), name="shelf")
+    images, labels = lacking.batch(torch.tensor([3, 0, 1, 2]))
+    assert torch.equal(images, data.images[[0, 2]])
+    assert torch.equal(labels, data.labels[[0, 2]])
+    with pytest.raises(InputError, match="none of 2 images of a batch can be read"):
+        lacking.batch(torch.tensor([3, 1]))
+
+
+def test_parts_of_larger_images_train_a_network_of_another_size() -> None:
+    recipe = TrainingRecipe(epochs=1, batch_size=12, augmentation="resized_crop", channels_last=False)
+    seen: set[tuple[int, ...]] = set()
+    models = [tiny_plain(), tiny_plain()]
+    for model in models:
+        model.register_forward_pre_hook(lambda _, given: seen.add(tuple(given[0].shape)))
+        train(model, stripes(size=20), recipe=recipe, size=(16, 16))
+    assert seen == {(12, 3, 16, 16)}
+    assert bits(models[0]) == bits(models[1])
 
 
 def test_crash_in_the_middle_of_a_step_costs_only_what_came_after_the_checkpoint(
