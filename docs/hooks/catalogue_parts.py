@@ -27,15 +27,16 @@ def _megabytes(size: int | None) -> str:
 def zoo_models() -> str:
     """List the zoo: what each network is, its error as published or measured, and where its weights come from."""
     rows = [
-        (code(name), cell(card.architecture), cell(card.trained_on), _error(card), _origin(name, card))
+        (code(name), cell(card.architecture), cell(card.trained_on), _error(name, card), _origin(name, card))
         for name in zoo.names()
         for card in (zoo.card(name),)
     ]
     return table(("name", "network", "trained on", "test error", "weights"), rows)
 
 
-def _error(card: Card) -> str:
-    return "" if card.error is None else f"{card.error:g} %"
+def _error(name: str, card: Card) -> str:
+    error = zoo.load(name)[1].error if zoo.entry(name).bundled else card.error  # ours was measured after training
+    return "" if error is None else f"{error:.2f} %"
 
 
 def _origin(name: str, card: Card) -> str:

@@ -15,6 +15,11 @@ def code(text: str) -> str:
     return f"`{' '.join(text.split())}`"
 
 
+def alternatives(spelled: str) -> str:
+    """Set a type as code, its alternatives one by one: a bar would end the cell of a table, inside code too."""
+    return " or ".join(code(part) for part in spelled.split(" | "))
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Lay out a table; cells are Markdown."""
     lines = [columns, ["---"] * len(columns), *rows]

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 import synaptune as st
-from markup import cell, code, table
+from markup import alternatives, cell, code, table
 from synaptune.core.method import MethodInfo
 from synaptune.errors import IncompatibleModelError
 from synaptune.models import PreactResNet, RotationModel
@@ -54,7 +54,7 @@ def _paper(info: MethodInfo) -> str:
 def _options(info: MethodInfo) -> str:
     kind = type(info.options)
     rows = [
-        (code(name), code(spelled), code(repr(default)), cell(meaning))
+        (code(name), alternatives(spelled), code(repr(default)), cell(meaning))
         for name, spelled, default, meaning in kind.describe()
     ]
     name = f"st.{kind.__name__}" if kind.__name__ in st.__all__ else kind.__name__

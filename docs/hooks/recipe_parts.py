@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from markup import cell, code, table
+from markup import alternatives, cell, code, table
 from synaptune.models import zoo
 from synaptune.models.source_recipes import data_for, recipe_for
 from synaptune.models.training_recipe import TrainingRecipe
@@ -11,7 +11,7 @@ from synaptune.models.training_recipe import TrainingRecipe
 def recipe_options() -> str:
     """List every option of a recipe."""
     rows = [
-        (code(name), code(spelled), code(repr(default)), cell(meaning))
+        (code(name), alternatives(spelled), code(repr(default)), cell(meaning))
         for name, spelled, default, meaning in TrainingRecipe.describe()
     ]
     return table(("option", "values", "default", "meaning"), rows)
