@@ -145,6 +145,7 @@ def measure_cell(cell: Cell, adapter: Adapter, subject: Subject, *, run: str, si
     """
     start = time.perf_counter() if since is None else since
     measured = _one_pass(adapter, subject, cell)
+    measured.events[:0] = [f"0: {text}" for text in subject.skipped]  # before the first batch
     return Row.of(
         cell,
         run=run,

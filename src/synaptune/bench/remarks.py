@@ -9,7 +9,7 @@ from synaptune.bench.protocol import Protocol
 from synaptune.bench.row import ERRORS, Row
 from synaptune.bench.table import Table
 
-__all__ = ["absences", "blanks", "deviations", "mixtures", "stamp", "usual_protocol"]
+__all__ = ["absences", "blanks", "deviations", "mixtures", "omissions", "stamp", "usual_protocol"]
 
 
 _MOST_LABELS = 3
@@ -108,5 +108,7 @@ def mixtures(rows: Sequence[Row]) -> Iterator[str]:
             yield f"Mixed: rows of this table differ in {what}; measure them again to compare them."
 
 
-def _shift(row: Row) -> tuple[object, ...]:
-    return row.model, row.data, row.corruption, row.severity, row.images
+def omissions(rows: Sequence[Row]) -> Iterator[str]:
+    """Name files of the data that could not be read, once for each set: what happened before the first batch."""
+    events = [(row.data, event) for row in rows for event in row.events or ()]
+    yield from dict.fromkeys(f"{data}: {event[3:]}." for data, event in events if event.startswith("0: "))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from synaptune.bench.cell import Cell
 from synaptune.bench.paper import PrintedLine, PrintedTable, printed_table
-from synaptune.bench.remarks import absences, blanks, deviations, mixtures, stamp
+from synaptune.bench.remarks import absences, blanks, deviations, mixtures, omissions, stamp
 from synaptune.bench.row import ErrorKey, Row
 from synaptune.bench.table import MethodLine, ModelLine, Table
 from synaptune.shifts import names as corruption_names
@@ -171,6 +171,7 @@ def make_sheet(table: Table, rows: Iterable[Row]) -> Sheet:
         notes=(
             *table.notes,
             *mixtures(used),
+            *omissions(used),
             *deviations(table),
             *blanks(table, found),
             *_remarks(blocks, printed),

@@ -46,6 +46,16 @@ class Subject:
     recipe: Recipe
     frost: str | None = None
 
+    @property
+    def skipped(self) -> list[str]:
+        """Files of the data that could not be read: how many, why, and the first of each kind."""
+        reports = dict.fromkeys(domain.data.report.skipped for domain in self.stream.domains)
+        return [
+            f"files of the data left out: {count}, {reason} ({', '.join(examples)})"
+            for skipped in reports
+            for reason, count, examples in skipped
+        ]
+
 
 def load_subject(cell: Cell) -> Subject:
     """Load everything that a cell names."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import nn
 
 import synaptune as st
@@ -229,6 +230,18 @@ def test_a_method_that_learns_image_by_image_has_no_prediction_before() -> None:
     assert slow.error_after is not None
     asked = row_of("ttt", model=tiny.ROTATION_MODEL, options={"copies": 2, "predict": "before"})
     assert asked.error_online is not None
+
+
+def test_files_that_cannot_be_read_stand_in_the_row(tmp_path: Path) -> None:
+    for name in "abcde":
+        folder = tmp_path / name
+        folder.mkdir()
+        for number in range(2):
+            Image.fromarray(np.full((8, 8, 3), 40 * number, np.uint8)).save(folder / f"{number}.png")
+    (tmp_path / "c" / "0.png").write_text("no picture")
+    found = row_of("source", data=str(tmp_path), protocol={"batch": 4})
+    assert (found.status, found.images) == ("ok", 9)
+    assert found.events == ["0: files of the data left out: 1, not an image (0.png)"]
 
 
 def test_labels_reach_no_method(monkeypatch: pytest.MonkeyPatch) -> None:

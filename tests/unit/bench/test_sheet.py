@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
@@ -376,3 +377,12 @@ def test_markdown_tables_have_as_many_cells_in_every_line() -> None:
 def test_nothing_measured_is_said() -> None:
     assert "0 of" not in render_sheet(make_sheet(table(), []), "text")
     assert isinstance(make_sheet(table(), []).blocks[0], Block)
+
+
+def test_files_that_could_not_be_read_are_said_under_the_table() -> None:
+    chosen = table(columns="corruption", paper="", methods=["source", "tent"], corruptions=["fog"])
+    lost = "0: files of the data left out: 3, not an image (a.png, b.png, c.png)"
+    rows = [dataclasses.replace(row, events=[lost, "4: undo: not finite"]) for row in rows_for(chosen)]
+    notes = make_sheet(chosen, rows).notes
+    assert [note for note in notes if "left out" in note] == [f"cifar10: {lost.removeprefix('0: ')}."]
+    assert not [note for note in notes if "not finite" in note]
