@@ -1,4 +1,4 @@
-"""What it saves to keep freed memory: processor time of a step with and without it, in turns, as a ratio.
+"""What it saves, and takes, to keep freed memory: processor time and peak memory of a step, in turns, as ratios.
 
     python benchmarks/allocator_speed.py [--rounds 3]
 
@@ -20,8 +20,8 @@ SUBJECTS = {"zoo:resnet26-cifar10": (128, 32), "timm:resnet18": (64, 224), "timm
 STEPS = 4
 
 
-def seconds_per_step(network: str, keep: bool) -> float:
-    """Adapt a few batches, in this process, and give the processor time of one."""
+def cost_of_step(network: str, keep: bool) -> tuple[float, float]:
+    """Adapt a few batches, in this process; give the processor time of one, and the most memory in megabytes."""
     import torch
 
     import synaptune as st
@@ -46,7 +46,8 @@ def seconds_per_step(network: str, keep: bool) -> float:
     before = _used()
     for _ in range(STEPS):
         adapter(images)
-    return (_used() - before) / STEPS
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+    return (_used() - before) / STEPS, most
 
 
 def _used() -> float:
@@ -54,11 +55,13 @@ def _used() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def in_a_process(network: str, keep: bool) -> float:
+def in_a_process(network: str, keep: bool) -> tuple[float, float]:
     """The same in a process of its own, as a fresh program would run it."""
     words = [sys.executable, __file__, "--one", network, *(["--keep"] if keep else [])]
     clean = {name: text for name, text in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
-    return float(subprocess.run(words, check=True, capture_output=True, text=True, env=clean).stdout)  # noqa: S603
+    done = subprocess.run(words, check=True, capture_output=True, text=True, env=clean)  # noqa: S603
+    seconds, most = done.stdout.split()
+    return float(seconds), float(most)
 
 
 def main() -> None:
@@ -69,15 +72,17 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
-        print(seconds_per_step(given.one, given.keep))
+        print(*cost_of_step(given.one, given.keep))
         return
     for network, (batch, size) in SUBJECTS.items():
         rounds = [(in_a_process(network, False), in_a_process(network, True)) for _ in range(given.rounds)]
-        ratios = [usual / kept for usual, kept in rounds]
-        usual, kept = (statistics.median(side) for side in zip(*rounds, strict=True))
+        ratios = [usual / kept for (usual, _), (kept, _) in rounds]
+        memory = [kept / usual for (_, usual), (_, kept) in rounds]
+        usual, kept = (statistics.median(seconds for seconds, _ in side) for side in zip(*rounds, strict=True))
         print(
             f"{network}, nhl, {batch} images of {size} pixels: {usual:.2f} s as usual, {kept:.2f} s with memory kept; "
-            f"ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})",
+            f"ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}); peak memory times "
+            f"{statistics.median(memory):.2f}",
             flush=True,
         )
 
