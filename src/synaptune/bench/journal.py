@@ -2,8 +2,7 @@
 
 A row is written by one call and forced to the disk before the next begins, so a kill can tear only the last line.
 Reading skips a torn last line; opening for writing cuts it off first, and says so. A whole row that only lacks its line
-break, as some editors leave it, counts. A lock refuses a second writer and falls with
-the process that holds it.
+break, as some editors leave it, counts. A lock refuses a second writer and falls with the process that holds it.
 """
 
 from __future__ import annotations
