@@ -13,42 +13,9 @@ import torch
 import synaptune as st
 from synaptune.core.registry import _METHODS, preset, register
 from synaptune.errors import OptionError, UnknownNameError
+from tests.support.method_files import SHIFT
 from tests.support.models import batches, build
 from tests.support.state import differences, portrait
-
-SHIFT = '''
-"""Shift: subtract the mean logit of the stream from every prediction, by moving the classifier's bias."""
-
-from dataclasses import dataclass
-
-import torch
-
-from synaptune.core.method import AdaptOptions, Method, Step, Touches
-from synaptune.core.registry import register
-from synaptune.options import option
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shift(AdaptOptions):
-    """Options of Shift."""
-
-    rate: float = option(0.1, "share of the mean logit taken off per batch", at_least=0, at_most=1)
-
-
-@register("shift", options=Shift, summary="Moves the classifier's bias against the mean logit.")
-class ShiftMethod(Method[Shift]):
-    """Bias only."""
-
-    def touches(self, model, anatomy):
-        return Touches(parameters=frozenset({f"{anatomy.require_classifier()}.bias"}))
-
-    def step(self, model, images):
-        with torch.no_grad():
-            logits = model(images)
-            bias = next(p for n, p in model.named_parameters() if n.endswith("out.bias"))
-            bias -= self.options.rate * logits.mean(dim=0)
-        return Step(logits=logits)
-'''
 
 
 def test_a_method_of_thirty_lines_gets_everything_from_the_registry(

@@ -18,10 +18,10 @@ __all__ = ["own_files", "refuse_changed_files"]
 
 
 def own_files(cell: Cell) -> dict[str, str] | None:
-    """Return the digest of each of the user's files by its name; None if there are none."""
+    """Return the digest of each of the user's files, by its name as the cell spells it; None if there are none."""
     named = {spec.rpartition(":")[0] for spec in (cell.model, cell.method, cell.data) if ".py:" in spec}
-    paths = [path for path in (Path(name).expanduser() for name in sorted(named)) if path.is_file()]
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:12] for path in paths} or None
+    digests = {name: _digest(name) for name in sorted(named)}
+    return {name: digest for name, digest in digests.items() if digest} or None
 
 
 def refuse_changed_files(cells: Iterable[Cell], before: Mapping[str, Row]) -> None:
@@ -31,14 +31,18 @@ def refuse_changed_files(cells: Iterable[Cell], before: Mapping[str, Row]) -> No
         cells: all cells of the run.
         before: the rows that are there, by cell.
     """
-    for cell in cells:
-        row = before.get(cell.key)
-        if row is None or row.status != "ok" or row.files is None:
-            continue
-        now = own_files(cell) or {}
-        changed = [name for name, digest in row.files.items() if now.get(name, digest) != digest]
-        if changed:
-            raise OptionError(
-                f"{', '.join(changed)} has changed since rows of this run were measured with it; write to another "
-                "file, or delete those rows"
-            )
+    rows = (before.get(cell.key) for cell in cells)
+    noted = {file for row in rows if row is not None and row.status == "ok" for file in (row.files or {}).items()}
+    now = {name: _digest(name) for name, _ in noted}
+    # A file that is gone is another matter, and told where it is needed.
+    changed = sorted({name for name, digest in noted if now[name] not in (None, digest)})
+    if changed:
+        raise OptionError(
+            f"{', '.join(changed)} has changed since rows of this run were measured with it; write to another file, or "
+            "delete those rows"
+        )
+
+
+def _digest(name: str) -> str | None:
+    path = Path(name).expanduser()
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12] if path.is_file() else None
