@@ -27,7 +27,7 @@ from synaptune.bench.conditions import settings
 from synaptune.bench.job import Job
 from synaptune.bench.own_files import own_files
 from synaptune.bench.protocol import Protocol
-from synaptune.bench.row import Row, Status
+from synaptune.bench.row import BEFORE_THE_STREAM, Row, Status
 from synaptune.bench.sources import Subject, load_subject
 from synaptune.core.adapter import Adapter
 from synaptune.core.guard import KEEP, Guard, Verdict
@@ -145,7 +145,7 @@ def measure_cell(cell: Cell, adapter: Adapter, subject: Subject, *, run: str, si
     """
     start = time.perf_counter() if since is None else since
     measured = _one_pass(adapter, subject, cell)
-    measured.events[:0] = [f"0: {text}" for text in subject.skipped]  # before the first batch
+    measured.events[:0] = [f"{BEFORE_THE_STREAM}{text}" for text in subject.skipped]
     return Row.of(
         cell,
         run=run,

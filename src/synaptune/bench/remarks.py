@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from synaptune.bench.protocol import Protocol
-from synaptune.bench.row import ERRORS, Row
+from synaptune.bench.row import BEFORE_THE_STREAM, ERRORS, Row
 from synaptune.bench.table import Table
 
 __all__ = ["absences", "blanks", "deviations", "mixtures", "omissions", "stamp", "usual_protocol"]
@@ -109,6 +109,6 @@ def mixtures(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def omissions(rows: Sequence[Row]) -> Iterator[str]:
-    """Name files of the data that could not be read, once for each set: what happened before the first batch."""
-    events = [(row.data, event) for row in rows for event in row.events or ()]
-    yield from dict.fromkeys(f"{data}: {event[3:]}." for data, event in events if event.startswith("0: "))
+    """Name files of the data that could not be read, once for each set."""
+    events = [(row.data, event) for row in rows for event in row.events or () if event.startswith(BEFORE_THE_STREAM)]
+    yield from dict.fromkeys(f"{data}: {event.removeprefix(BEFORE_THE_STREAM)}." for data, event in events)

@@ -17,11 +17,14 @@ from synaptune.bench.cell import Cell, method_label
 from synaptune.bench.protocol import Protocol
 from synaptune.errors import DataError, SynaptuneError
 
-__all__ = ["ERRORS", "ErrorKey", "Row", "Status"]
+__all__ = ["BEFORE_THE_STREAM", "ERRORS", "ErrorKey", "Row", "Status"]
 
 Status = Literal["ok", "failed", "missing", "inapplicable"]
 ErrorKey = Literal["error_online", "error_after", "error_full", "error_oracle"]
 ERRORS: tuple[ErrorKey, ...] = get_args(ErrorKey)
+
+BEFORE_THE_STREAM = "0: "
+"""How an event begins that is of the data as a whole; those of batches begin with the batch's number, from 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
