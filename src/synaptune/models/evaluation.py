@@ -52,9 +52,9 @@ def rotation_error(model: RotationModel, images: Tensor, *, batch_size: int = _B
 
 def error_on(model: nn.Module, data: ImageSet) -> float:
     """Share of wrong predictions on a set, which need not fit into memory."""
-    wrong = seen = 0
+    wrong, seen = 0.0, 0
     for images, labels in data.batches(_BATCH):
-        wrong += int((predict_classes(model, images) != labels.cpu()).sum())
+        wrong += classification_error(model, images, labels) * len(labels)
         seen += len(labels)
     return wrong / seen
 
